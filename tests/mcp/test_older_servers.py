@@ -95,7 +95,7 @@ def test_it_is_called_with_its_headers_and_tells_its_progress(tools, older):
 def test_it_is_connected_to_again_after_its_death(tools, older):
     outcome = configure_servers(tools, mine={"url": older.url, "type": "sse", "headers": {"X-Key": "right"}})
     assert outcome["mine"]["status"] == "ok", outcome
-    assert "died during the call" in tools.fails("mcp_mine_die")
+    assert "ended during the call" in tools.fails("mcp_mine_die")
     older.wait_for_end()
     older.start()
     wait_for(lambda: not tools.call_any("mcp_mine_add", a=1, b=2).is_error, "it is called again")

@@ -1,4 +1,4 @@
-//! One call of a tool, as its work sees it.
+//! A call of a tool: cancellation and progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,54 +6,64 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-/// What a tool's work is given besides its arguments.
+use crate::reply::{Answer, Problem};
+
+/// What a tool's function gets besides its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Cancelled when the caller does not want the answer any more. Long work ends itself then, with everything it started.
+    /// Cancelled when the caller no longer wants the answer. Long work then ends itself and everything it started.
     pub(crate) cancelled: CancellationToken,
-    /// Where progress is told.
+    /// Reports progress to the caller.
     pub(crate) progress: Progress,
 }
 
 impl Call {
-    /// A call nobody watches.
+    /// A call without progress that is never cancelled.
     pub(crate) fn quiet() -> Self {
         Self {
             cancelled: CancellationToken::new(),
             progress: Progress::default(),
         }
     }
+
+    /// Does the work unless the call is cancelled first.
+    pub(crate) async fn unless_cancelled(&self, work: impl Future<Output = Answer>) -> Answer {
+        tokio::select! {
+            answer = work => answer,
+            () = self.cancelled.cancelled() => Err(Problem::new("the call was cancelled")),
+        }
+    }
 }
 
-/// Takes a step number and a message to the caller.
-pub(crate) type Tell = dyn Fn(u64, String) -> BoxFuture<'static, ()> + Send + Sync;
+/// Sends a step number and a message to the caller.
+pub(crate) type ProgressCallback = dyn Fn(u64, String) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// Tells a caller who asked for it how far the work is.
+/// Reports progress to a caller that asked for it.
 #[derive(Clone, Default)]
 pub(crate) struct Progress {
-    tell: Option<Arc<Tell>>,
+    callback: Option<Arc<ProgressCallback>>,
     steps: Arc<AtomicU64>,
 }
 
 impl Progress {
-    /// Progress that goes somewhere.
-    pub(crate) fn to(tell: Arc<Tell>) -> Self {
+    /// Progress that is sent with a callback.
+    pub(crate) fn new(callback: Arc<ProgressCallback>) -> Self {
         Self {
-            tell: Some(tell),
+            callback: Some(callback),
             steps: Arc::default(),
         }
     }
 
-    /// Whether anybody asked for it.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.tell.is_some()
+    /// Returns whether the caller asked for progress.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.callback.is_some()
     }
 
-    /// Tells one step; the number that goes with it grows by itself.
-    pub(crate) async fn tell(&self, message: impl Into<String>) {
-        if let Some(tell) = &self.tell {
+    /// Reports one step. The step number increases with each report.
+    pub(crate) async fn report(&self, message: impl Into<String>) {
+        if let Some(callback) = &self.callback {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-            tell(step, message.into()).await;
+            callback(step, message.into()).await;
         }
     }
 }
@@ -61,7 +71,7 @@ impl Progress {
 impl std::fmt::Debug for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Progress")
-            .field("is_wanted", &self.is_wanted())
+            .field("is_enabled", &self.is_enabled())
             .finish_non_exhaustive()
     }
 }

@@ -2,17 +2,18 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `server` | the way in: HTTP, who may, MCP in its transports, the plain shim, the seed's routes |
-//! | `tool` | what a tool is: name, schema, hints, work |
-//! | `registry` | every tool by name |
-//! | `workshop` | what the tools share |
-//! | `call`, `reply` | one call: progress and cancellation; what comes back, bounded |
-//! | `workspace` | which paths tools may touch |
-//! | `process`, `outgoing` | programs that end with all they started; what HTTP clients have in common |
-//! | `shell`, `files`, `search`, `browser`, `web`, `agents`, `custom`, `dev`, `slides`, `media`, `todo` | the tools, a family each |
+//! | `server` | HTTP listeners, authentication, the MCP transports, the plain-call shim, settings routes |
+//! | `tool` | a tool: name, schema, annotations, function |
+//! | `registry` | all tools by name |
+//! | `tool_state` | state that the tools share |
+//! | `call`, `reply` | a call with its progress and cancellation; its bounded result |
+//! | `workspace` | which paths tools may access |
+//! | `process`, `http_client` | process groups; settings of all HTTP clients |
+//! | `shell`, `files`, `search`, `browser`, `web`, `agents`, `dev`, `slides`, `media`, `todo` | the tools, one family each |
+//! | `custom` | tools of the user's own MCP servers |
 //!
-//! It runs as the sandbox's user with nothing the user's own commands would not have. What calls it is a model: arguments may be
-//! wrong in any way, and a failure is an answer that says what to do instead.
+//! The tool server runs as the sandbox's user and has no rights that the user's own commands do not have. Its callers are models:
+//! arguments may be wrong in any way, and an error says what to do instead.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -21,9 +22,9 @@ mod call;
 mod custom;
 mod dev;
 mod files;
+mod http_client;
 mod media;
 mod options;
-mod outgoing;
 mod process;
 mod registry;
 mod reply;
@@ -33,9 +34,9 @@ mod shell;
 mod slides;
 mod todo;
 mod tool;
+mod tool_state;
 mod web;
-mod workshop;
 mod workspace;
 
-pub use options::{Doors, Options, TokenHash};
+pub use options::{Endpoints, Options, TokenHash};
 pub use server::{run, serve, serve_stdio};

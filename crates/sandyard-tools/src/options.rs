@@ -1,4 +1,4 @@
-//! What the tool server is told before it starts.
+//! Options of the tool server.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -6,51 +6,52 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use hmac::{Hmac, Mac};
+use sandyard_core::random;
 use sha2::{Digest, Sha256};
 
-/// Keeps a proof from being anything else.
+/// Label in every proof, so that a proof cannot be used for anything else.
 const PROOF_LABEL: &[u8] = b"sandyard tool server\0";
 
-/// How the tool server is to work.
+/// Options of the tool server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where relative paths begin and shells start.
+    /// Directory that relative paths start from and that shells start in.
     pub workspace: PathBuf,
-    /// What else file tools may reach; nothing outside of these and the workspace.
+    /// Other directories that file tools may access, besides the workspace.
     pub more_roots: Vec<PathBuf>,
-    /// The user's home.
+    /// The user's home directory.
     pub home: PathBuf,
-    /// What callers over TCP must show; none: nobody gets in that way.
+    /// Token that TCP clients must send; without one, no TCP client is accepted.
     pub token: Option<TokenHash>,
-    /// The port it is known by, told to programs that ask.
+    /// Port of the tool server in the sandbox.
     pub port: u16,
 }
 
-/// Where callers come from.
+/// Sources of connections.
 #[derive(Debug)]
-pub struct Doors {
-    /// Bound and listening; callers need a token.
+pub struct Endpoints {
+    /// TCP listeners; clients need a token.
     pub listeners: Vec<TcpListener>,
-    /// A socket whose messages each carry one connection whose caller somebody else has checked.
+    /// Socket on which the agent sends connections as file descriptors. The server has authenticated their clients.
     pub connections: Option<OwnedFd>,
 }
 
-/// SHA-256 of an access token: enough to recognise it, useless to whoever reads our memory.
+/// SHA-256 of an access token. It recognises the token without keeping it in memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenHash {
     first: [u8; 32],
-    /// Of others that are taken too.
+    /// Hashes of other accepted tokens.
     more: Vec<[u8; 32]>,
 }
 
 impl TokenHash {
-    /// Of a token.
+    /// The hash of a token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self::from_bytes(hash(token))
     }
 
-    /// One that was made elsewhere.
+    /// A hash that was computed elsewhere.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self {
@@ -59,28 +60,27 @@ impl TokenHash {
         }
     }
 
-    /// The same, with another token that is taken as well.
+    /// Also accepts the token with this hash.
     #[must_use]
     pub fn or(mut self, bytes: [u8; 32]) -> Self {
         self.more.push(bytes);
         self
     }
 
-    /// Whether this is a token. Comparing hashes tells nothing by its time about the token.
+    /// Returns whether a token is accepted. The time of comparing hashes reveals nothing about the token.
     #[must_use]
-    pub fn matches(&self, shown: &str) -> bool {
-        let shown = hash(shown);
-        shown == self.first || self.more.contains(&shown)
+    pub fn matches(&self, token: &str) -> bool {
+        let hash = hash(token);
+        hash == self.first || self.more.contains(&hash)
     }
 
-    /// What only somebody can say of a number who knows the hash of the first token: shown to whoever must not show that token
-    /// to anybody else. It tells nothing about the token.
-    pub(crate) fn prove(&self, number: &[u8]) -> String {
+    /// Proves knowledge of the first token's hash, for a client that must not send its token to another program. The proof reveals
+    /// nothing about the token.
+    pub(crate) fn prove(&self, challenge: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.first).expect("a key of any length");
         mac.update(PROOF_LABEL);
-        mac.update(number);
-        let proof = mac.finalize().into_bytes();
-        proof.iter().map(|byte| format!("{byte:02x}")).collect()
+        mac.update(challenge);
+        random::hex(&mac.finalize().into_bytes())
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_token_is_taken_and_the_first_one_is_proved() {
+    fn every_token_is_accepted_and_the_first_is_proved() {
         let one = TokenHash::of("first");
         let both = one.clone().or(hash("second"));
         assert!(both.matches("first") && both.matches("second") && !both.matches("third"));

@@ -1,4 +1,4 @@
-//! Every tool by name.
+//! All tools by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use crate::custom::Servers;
 use crate::tool::Tool;
 use crate::{agents, browser, dev, files, media, search, shell, slides, todo, web};
 
-/// Short names of the first clients, and the tools they mean.
-const OTHER_NAMES: &[(&str, &str)] = &[
+/// Other names that older clients use, and the tools that they mean.
+const ALIASES: &[(&str, &str)] = &[
     ("browser_navigate", "browser_navigation"),
     ("register_deployment", "register_port"),
 ];
 
-/// The tools there are: ours, in the order they are shown, and those of the user's own servers.
+/// The built-in tools, in the order they are listed, and those of the user's own MCP servers.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    ours: Vec<Arc<Tool>>,
+    built_in: Vec<Arc<Tool>>,
     by_name: BTreeMap<String, Arc<Tool>>,
     custom: Arc<Servers>,
 }
 
 impl Registry {
-    /// All of ours, and those of these servers.
+    /// All built-in tools, and those of these servers.
     pub(crate) fn new(custom: Arc<Servers>) -> Self {
         let families = [
             shell::tools(),
@@ -36,32 +36,39 @@ impl Registry {
             media::tools(),
             agents::tools(),
         ];
-        let mut ours: Vec<_> = families.into_iter().flatten().collect();
-        let others: Vec<_> = OTHER_NAMES
+        let mut built_in: Vec<_> = families.into_iter().flatten().collect();
+        let aliases: Vec<_> = ALIASES
             .iter()
-            .filter_map(|(name, of)| Some(ours.iter().find(|tool| tool.name() == *of)?.named(name)))
+            .filter_map(|(name, of)| {
+                Some(
+                    built_in
+                        .iter()
+                        .find(|tool| tool.name() == *of)?
+                        .renamed(name),
+                )
+            })
             .collect();
-        ours.extend(others);
-        let ours: Vec<_> = ours.into_iter().map(Arc::new).collect();
-        let by_name = ours
+        built_in.extend(aliases);
+        let built_in: Vec<_> = built_in.into_iter().map(Arc::new).collect();
+        let by_name = built_in
             .iter()
             .map(|tool| (tool.name().to_owned(), tool.clone()))
             .collect();
         Self {
-            ours,
+            built_in,
             by_name,
             custom,
         }
     }
 
-    /// All tools there are now.
+    /// All tools.
     pub(crate) fn all(&self) -> Vec<Arc<Tool>> {
-        let mut all = self.ours.clone();
+        let mut all = self.built_in.clone();
         all.extend(self.custom.tools());
         all
     }
 
-    /// One of them.
+    /// Finds a tool by name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Tool>> {
         match self.by_name.get(name) {
             Some(tool) => Some(tool.clone()),
@@ -75,16 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_there_once_and_every_tool_is_described() {
+    fn names_are_unique_and_every_tool_has_a_description() {
         let registry = Registry::new(Arc::default());
-        assert_eq!(registry.by_name.len(), registry.ours.len());
+        assert_eq!(registry.by_name.len(), registry.built_in.len());
         for tool in registry.all() {
-            assert!(tool.told.description.is_some(), "{tool:?}");
-            assert_eq!(tool.told.input_schema["type"], "object", "{tool:?}");
+            assert!(tool.definition.description.is_some(), "{tool:?}");
+            assert_eq!(tool.definition.input_schema["type"], "object", "{tool:?}");
         }
     }
 }
 
 #[cfg(test)]
 #[path = "registry_tests.rs"]
-mod both_parts;
+mod structured_tests;

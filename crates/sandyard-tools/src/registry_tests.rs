@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::files::testing::{Bench, write_program};
+use crate::files::test_env::{TestEnv, write_program};
 use crate::reply::Reply;
 
 /// Calls tools and looks at both parts of what they answer.
 struct Both {
-    bench: Bench,
+    env: TestEnv,
     called: Mutex<BTreeSet<String>>,
 }
 
 impl Both {
     fn new() -> Self {
         Self {
-            bench: Bench::new(),
+            env: TestEnv::new(),
             called: Mutex::default(),
         }
     }
 
     /// These words are in both parts of an answer.
     async fn have(&self, tool: &str, arguments: Value, words: &[&str]) {
-        let reply = self.bench.call(tool, arguments).await.unwrap();
+        let reply = self.env.call(tool, arguments).await.unwrap();
         self.check(tool, &reply, words);
     }
 
@@ -48,7 +48,7 @@ impl Both {
         let end = Instant::now() + Duration::from_secs(120);
         loop {
             let arguments = json!({"session_names": [session]});
-            let reply = self.bench.call("BashView", arguments).await.unwrap();
+            let reply = self.env.call("BashView", arguments).await.unwrap();
             if reply.all_text().contains(words) {
                 return reply;
             }
@@ -82,19 +82,22 @@ async fn what_matters_in_the_text_is_in_the_structured_part() {
     both.have("get_database_connection", sqlite, &["sqlite:///"])
         .await;
     let template = "http://{port}.example/";
-    both.bench
-        .workshop
-        .tell(|told| told.port_url = Some(template.into()));
+    both.env
+        .tool_state
+        .update_config(|told| told.port_url = Some(template.into()));
     for tool in ["register_port", "register_deployment"] {
         // Nobody is there who could take this port.
-        let words = ["http://1.example/", "nothing listens"];
+        let words = ["http://1.example/", "no program listens"];
         both.have(tool, json!({"port": 1}), &words).await;
     }
     // Whoever adds a tool with a structured part adds a call of it here.
     let called = both.called.lock().unwrap();
     for tool in Registry::new(Arc::default()).all() {
         let is_called = called.contains(tool.name());
-        assert!(is_called || tool.told.output_schema.is_none(), "{tool:?}");
+        assert!(
+            is_called || tool.definition.output_schema.is_none(),
+            "{tool:?}"
+        );
     }
 }
 
@@ -103,10 +106,10 @@ async fn shells(both: &Both) {
     let says = "printf pay''load";
     let bash = |session: &str, command: String, waits: bool| json!({"session_name": session, "command": command, "wait_for_output": waits});
     let first = bash("main", format!("{says}; exit"), true);
-    let words = ["payload", "session main was made", "starts a new one"];
+    let words = ["payload", "session main was created", "starts a new shell"];
     both.have("Bash", first, &words).await;
     let asks = bash("asks", format!("{says}; read line"), false);
-    let words = ["session asks was made", "BashWriteToProcess"];
+    let words = ["session asks was created", "BashWriteToProcess"];
     both.have("Bash", asks, &words).await;
     both.check("BashView", &both.see("asks", "payload").await, &["payload"]);
     both.have("BashList", json!({}), &["main", "asks", "read line"])
@@ -122,12 +125,12 @@ async fn shells(both: &Both) {
     let once = json!({"command": says});
     both.have("run_command", once, &["payload"]).await;
     let long = json!({"command": "sleep 1000", "timeout": 0.1});
-    both.have("run_command", long, &["Bash lets a command"])
+    both.have("run_command", long, &["with Bash a command can run longer"])
         .await;
 }
 
 async fn files(both: &Both) {
-    both.bench.file("code.rs", "fn needle() {}\n");
+    both.env.file("code.rs", "fn needle() {}\n");
     let found = ["code.rs", "fn needle() {}"];
     both.have("Grep", json!({"pattern": "needle"}), &found)
         .await;
@@ -136,11 +139,11 @@ async fn files(both: &Both) {
     both.have("Glob", json!({"pattern": "*.rs"}), &["code.rs"])
         .await;
     both.have("LS", json!({}), &["code.rs"]).await;
-    both.bench.file("many.txt", "needle\n".repeat(1000));
+    both.env.file("many.txt", "needle\n".repeat(1000));
     both.have("Grep", json!({"pattern": "needle"}), &["there are more"])
         .await;
     for number in 0..1001 {
-        both.bench.file(&format!("many/{number}.txt"), "");
+        both.env.file(&format!("many/{number}.txt"), "");
     }
     let many = json!({"pattern": "many/*.txt"});
     both.have("Glob", many, &["newest of 1001"]).await;
@@ -149,7 +152,7 @@ async fn files(both: &Both) {
 }
 
 async fn agents(both: &Both) {
-    let bin = both.bench.path(".local/bin");
+    let bin = both.env.path(".local/bin");
     std::fs::create_dir_all(&bin).unwrap();
     let says = r#"echo '{"type":"result","is_error":false,"result":"All done."}'"#;
     write_program(&bin.join("claude"), &format!("#!/bin/sh\n{says}\n"));

@@ -1,4 +1,4 @@
-//! What comes back from a tool.
+//! Results of tools.
 
 use std::fmt::Display;
 
@@ -8,12 +8,12 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Most text of one reply in bytes. Tools cut more cleverly below this; it is what no mistake of theirs gets past.
+/// Maximum text of a reply, in bytes. Tools have smaller limits of their own; this one holds for all.
 pub(crate) const MAX_TEXT: usize = 256 * 1024;
-/// Largest image of one reply.
+/// Maximum size of an image, in bytes.
 pub(crate) const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     parts: Vec<Part>,
@@ -28,38 +28,38 @@ enum Part {
         data: Vec<u8>,
         media_type: String,
     },
-    /// Made by somebody else's tool server.
+    /// From another MCP server.
     Ready(Box<ContentBlock>),
 }
 
-/// Why a tool could not do it, in words that tell a model what to do instead.
+/// Why a tool failed. The text tells a model what to do instead.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Problem(String);
 
-/// What every tool's work comes to.
+/// The outcome of a tool.
 pub(crate) type Answer = Result<Reply, Problem>;
 
 impl Problem {
-    /// A problem in plain words.
-    pub(crate) fn new(words: impl Display) -> Self {
-        Self(words.to_string())
+    /// A problem with this text.
+    pub(crate) fn new(text: impl Display) -> Self {
+        Self(text.to_string())
     }
 }
 
 impl Reply {
-    /// A reply of text.
+    /// A reply with text.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::default().with_text(text)
     }
 
-    /// The same with more text.
+    /// Adds text.
     pub(crate) fn with_text(mut self, text: impl Into<String>) -> Self {
         self.parts.push(Part::Text(text.into()));
         self
     }
 
-    /// The same with an image, which the tool has kept below [`MAX_IMAGE`].
+    /// Adds an image, which the tool keeps below [`MAX_IMAGE`].
     pub(crate) fn with_image(mut self, data: Vec<u8>, media_type: impl Into<String>) -> Self {
         self.parts.push(Part::Image {
             data,
@@ -68,32 +68,26 @@ impl Reply {
         self
     }
 
-    /// The same with a part that is ready to be sent.
+    /// Adds a content block of another MCP server.
     pub(crate) fn with_block(mut self, block: ContentBlock) -> Self {
         self.parts.push(Part::Ready(Box::new(block)));
         self
     }
 
-    /// The same for programs to read: an object. Some clients show a model nothing else, so what matters in the text must be in
-    /// it too; an answer with pictures, which have no place in it, has none.
+    /// Adds a structured result, which must be an object. Some clients show a model only this part, so it must contain what matters
+    /// in the text. A reply with images has none, because it cannot contain them.
     pub(crate) fn with_structured(mut self, value: impl Serialize) -> Self {
         self.structured = serde_json::to_value(value).ok().filter(Value::is_object);
         self
     }
 
-    /// The same as a failure.
-    pub(crate) fn failed(mut self) -> Self {
-        self.is_error = true;
-        self
-    }
-
-    /// Marked as a failure or not.
+    /// Marks the reply as a failure or not.
     pub(crate) fn with_failure(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
         self
     }
 
-    /// All its text.
+    /// All text of the reply.
     #[cfg(test)]
     pub(crate) fn all_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -103,29 +97,29 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// For programs to read.
+    /// The structured result.
     #[cfg(test)]
     pub(crate) fn structured(&self) -> Option<&Value> {
         self.structured.as_ref()
     }
 
-    /// Whether it is a failure.
+    /// Returns whether the reply is a failure.
     #[cfg(test)]
     pub(crate) fn is_error(&self) -> bool {
         self.is_error
     }
 
-    /// As MCP sends it, bounded.
+    /// The reply as an MCP result, within the limits.
     pub(crate) fn into_result(self) -> CallToolResult {
         let mut room = MAX_TEXT;
         let content = self.parts.into_iter().map(|part| match part {
             Part::Text(text) => {
-                let text = cut(text, room);
+                let text = truncate(text, room);
                 room = room.saturating_sub(text.len());
                 ContentBlock::text(text)
             }
             Part::Image { data, .. } if data.len() > MAX_IMAGE => ContentBlock::text(format!(
-                "[an image of {} bytes was left out: {MAX_IMAGE} are the most]",
+                "[image omitted: {} bytes, the maximum is {MAX_IMAGE}]",
                 data.len()
             )),
             Part::Image { data, media_type } => {
@@ -146,20 +140,20 @@ impl Reply {
 
 impl From<Problem> for Reply {
     fn from(problem: Problem) -> Self {
-        Self::text(problem.0).failed()
+        Self::text(problem.0).with_failure(true)
     }
 }
 
-/// Cuts a text at a limit, and says so.
-pub(crate) fn cut(mut text: String, limit: usize) -> String {
+/// Truncates a text to a limit in bytes, with a note about it.
+pub(crate) fn truncate(mut text: String, limit: usize) -> String {
     if text.len() <= limit {
         return text;
     }
-    let whole = text.len();
+    let total = text.len();
     text.truncate(text.floor_char_boundary(limit));
     let shown = text.len();
     text.push_str(&format!(
-        "\n[cut: the first {shown} of {whole} bytes are shown]"
+        "\n[truncated: the first {shown} of {total} bytes are shown]"
     ));
     text
 }

@@ -1,4 +1,4 @@
-//! What a tool is.
+//! Definition of tools.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,50 +12,47 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::reply::{Answer, Problem};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// A tool: what callers are told of it, and its work.
+/// A tool: its definition for callers, and its function.
 #[derive(Clone)]
 pub(crate) struct Tool {
-    /// Everything callers are told.
-    pub(crate) told: rmcp::model::Tool,
+    /// Name, schemas, description and annotations.
+    pub(crate) definition: rmcp::model::Tool,
     work: Arc<Work>,
 }
 
-type Work = dyn Fn(Arc<Workshop>, JsonObject, Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>
+type Work = dyn Fn(Arc<ToolState>, JsonObject, Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>
     + Send
     + Sync;
 
-/// What a tool does to the world, for clients that ask people before they call.
+/// The effect of a tool, for clients that ask people before they call it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
-    /// Looks only.
-    Looks,
-    /// Looks at something outside of the sandbox.
-    LooksOutside,
-    /// Changes something that can be had back, or adds.
+    /// Reads only.
+    Reads,
+    /// Reads from outside of the sandbox.
+    ReadsExternal,
+    /// Adds something, or changes something that can be restored.
     Adds,
     /// May overwrite or end something.
     Changes,
-    /// The same, and reaches outside of the sandbox.
-    ChangesOutside,
+    /// May overwrite or end something, and accesses the outside of the sandbox.
+    ChangesExternal,
 }
 
 impl Effect {
     fn annotations(self, title: &str) -> ToolAnnotations {
-        let looks = matches!(self, Self::Looks | Self::LooksOutside);
-        let destroys = matches!(self, Self::Changes | Self::ChangesOutside);
-        let outside = matches!(self, Self::LooksOutside | Self::ChangesOutside);
         ToolAnnotations::with_title(title)
-            .read_only(looks)
-            .destructive(destroys)
-            .open_world(outside)
+            .read_only(matches!(self, Self::Reads | Self::ReadsExternal))
+            .destructive(matches!(self, Self::Changes | Self::ChangesExternal))
+            .open_world(matches!(self, Self::ReadsExternal | Self::ChangesExternal))
     }
 }
 
-/// Makes a tool: `name` and `title`, a `description` made for models, what it does to the world, and its work.
+/// Creates a tool. `description` is written for models.
 ///
-/// The arguments' type gives the schema; its documentation comments are the descriptions of the parameters.
+/// The schema comes from the type of the arguments; its documentation comments are the descriptions of the parameters.
 pub(crate) fn tool<A, W, F>(
     name: &'static str,
     title: &'static str,
@@ -65,78 +62,78 @@ pub(crate) fn tool<A, W, F>(
 ) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    W: Fn(Arc<Workshop>, A, Call) -> F + Send + Sync + 'static,
+    W: Fn(Arc<ToolState>, A, Call) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let told = rmcp::model::Tool::new(name, description, Arc::new(schema_of::<A>()))
+    let definition = rmcp::model::Tool::new(name, description, Arc::new(schema_of::<A>()))
         .with_title(title)
         .with_annotations(effect.annotations(title));
     let work = Arc::new(work);
     Tool {
-        told,
-        work: Arc::new(move |workshop, arguments, call| {
+        definition,
+        work: Arc::new(move |tool_state, arguments, call| {
             let work = work.clone();
             Box::pin(async move {
-                let arguments: A = read(name, arguments)?;
-                work(workshop, arguments, call).await
+                let arguments: A = parse(name, arguments)?;
+                work(tool_state, arguments, call).await
             })
         }),
     }
 }
 
 impl Tool {
-    /// A tool whose schema somebody else made.
-    pub(crate) fn raw<W, F>(told: rmcp::model::Tool, work: W) -> Self
+    /// A tool of another server, with its own definition.
+    pub(crate) fn raw<W, F>(definition: rmcp::model::Tool, work: W) -> Self
     where
         W: Fn(JsonObject, Call) -> F + Send + Sync + 'static,
         F: Future<Output = Answer> + Send + 'static,
     {
         Self {
-            told,
+            definition,
             work: Arc::new(move |_, arguments, call| Box::pin(work(arguments, call))),
         }
     }
 
-    /// The same tool by another name.
-    pub(crate) fn named(&self, name: &'static str) -> Self {
+    /// The same tool with another name.
+    pub(crate) fn renamed(&self, name: &'static str) -> Self {
         let mut other = self.clone();
-        other.told.name = name.into();
+        other.definition.name = name.into();
         other
     }
 
-    /// The same with a schema of what it answers for programs.
-    pub(crate) fn answers<T: JsonSchema>(mut self) -> Self {
-        self.told.output_schema = Some(Arc::new(schema_of::<T>()));
+    /// Adds the schema of the structured result.
+    pub(crate) fn with_output<T: JsonSchema>(mut self) -> Self {
+        self.definition.output_schema = Some(Arc::new(schema_of::<T>()));
         self
     }
 
-    /// Its name.
+    /// The tool's name.
     pub(crate) fn name(&self) -> &str {
-        &self.told.name
+        &self.definition.name
     }
 
-    /// Does its work.
+    /// Calls the tool.
     pub(crate) async fn call(
         &self,
-        workshop: Arc<Workshop>,
+        tool_state: Arc<ToolState>,
         arguments: JsonObject,
         call: Call,
     ) -> Answer {
-        (self.work)(workshop, arguments, call).await
+        (self.work)(tool_state, arguments, call).await
     }
 }
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tool({})", self.told.name)
+        write!(f, "Tool({})", self.definition.name)
     }
 }
 
-/// For tools without parameters.
+/// Arguments of tools without parameters.
 #[derive(serde::Deserialize, JsonSchema)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoArguments {}
 
-/// The schema as models read it best: everything in one place.
+/// The schema of a type, with all subschemas inlined, which models read best.
 fn schema_of<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -153,7 +150,7 @@ fn schema_of<T: JsonSchema>() -> JsonObject {
     object
 }
 
-fn read<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A, Problem> {
+fn parse<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A, Problem> {
     serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Problem::new(format!("the arguments of {name} are wrong: {error}")))
+        .map_err(|error| Problem::new(format!("invalid arguments of {name}: {error}")))
 }

@@ -1,7 +1,7 @@
-//! Which paths tools may touch.
+//! Which paths tools may access.
 //!
-//! A path is resolved link by link before it is looked at, so that neither `..` nor a link leads out. What is inside is the
-//! user's own, and so is the moment between the check and the use: this keeps a model's mistakes in, not the user's programs.
+//! A path is resolved link by link before it is checked, so that neither `..` nor a link leads out. The check is against a model's
+//! mistakes, not against the user's programs: those could change a link between the check and the use.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,17 +9,17 @@ use std::path::{Component, Path, PathBuf};
 use crate::options::Options;
 use crate::reply::Problem;
 
-/// The folders tools may work in.
+/// The folders that tools may access.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     root: PathBuf,
     home: PathBuf,
-    /// With their own links resolved.
+    /// All accessible folders, with links resolved.
     roots: Vec<PathBuf>,
 }
 
 impl Workspace {
-    /// Of these options.
+    /// The workspace of these options.
     pub(crate) fn new(options: &Options) -> Self {
         let all = [&options.workspace].into_iter().chain(&options.more_roots);
         let roots = all
@@ -32,24 +32,24 @@ impl Workspace {
         }
     }
 
-    /// Where relative paths begin.
+    /// The folder that relative paths start from.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The place a path means, whether or not something is there: all links resolved, and inside.
+    /// Resolves all links of a path, which need not exist, and checks that it is accessible.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, Problem> {
         if path.is_empty() || path.contains('\0') {
-            return Err(Problem::new("the path is empty or has a NUL byte in it"));
+            return Err(Problem::new("the path is empty or contains a NUL byte"));
         }
-        // As a shell would: models write it.
+        // Models write `~` as in a shell.
         let from = match path.strip_prefix('~') {
             Some("") => self.home.clone(),
             Some(rest) if rest.starts_with('/') => self.home.join(rest.trim_start_matches('/')),
             _ => self.root.join(path),
         };
         let real = real_path(&from)
-            .map_err(|error| Problem::new(format!("{path} cannot be looked up: {error}")))?;
+            .map_err(|error| Problem::new(format!("{path} cannot be resolved: {error}")))?;
         if self.contains(&real) {
             return Ok(real);
         }
@@ -64,23 +64,23 @@ impl Workspace {
         )))
     }
 
-    /// The same for something to be written, which a path that is written as a folder's does not name.
+    /// Resolves the path of a file to write. A path that ends with `/` is an error.
     pub(crate) fn resolve_file(&self, path: &str) -> Result<PathBuf, Problem> {
         if path.ends_with('/') {
             return Err(Problem::new(format!(
-                "{path} names a folder: name the file in it"
+                "{path} is a folder: give the path of a file in it"
             )));
         }
         self.resolve(path)
     }
 
-    /// Whether a path without links is inside.
+    /// Returns whether a path without links is accessible.
     pub(crate) fn contains(&self, real: &Path) -> bool {
         self.roots.iter().any(|root| real.starts_with(root))
     }
 
-    /// A path as it is told: from the workspace on, and absolute outside of it. Either way [`resolve`](Self::resolve) finds it.
-    pub(crate) fn shown(&self, real: &Path) -> String {
+    /// A path for replies: relative to the workspace, or absolute if it is outside of it. [`resolve`](Self::resolve) accepts both.
+    pub(crate) fn display(&self, real: &Path) -> String {
         let below = self
             .roots
             .first()
@@ -90,18 +90,18 @@ impl Workspace {
     }
 }
 
-/// Resolves every link of the part that exists; what comes after must be plain names.
+/// Resolves every link of the part that exists. The rest consists of plain names.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Ok(real) => return Ok(real),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Err(_) => {}
     }
-    // A link that leads nowhere is followed too: whoever writes to it writes where it leads.
+    // Follow dangling links too: writing to one creates its target.
     real_path_of_missing(path, 0)
 }
 
-/// As deep as the kernel follows links.
+/// Maximum number of links, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 fn real_path_of_missing(path: &Path, depth: usize) -> io::Result<PathBuf> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out() {
+    fn no_path_leads_out_of_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("work");
         std::fs::create_dir_all(root.join("inner")).unwrap();
@@ -195,17 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_can_be_used_again() {
+    fn displayed_paths_resolve_to_themselves() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = workspace(folder.path());
         let real = folder.path().canonicalize().unwrap();
         for name in ["a", "a/b", "~/odd", ".hidden"] {
             let path = real.join(name);
-            let shown = workspace.shown(&path);
-            assert_eq!(workspace.resolve(&shown).unwrap(), path, "{shown}");
+            let displayed = workspace.display(&path);
+            assert_eq!(workspace.resolve(&displayed).unwrap(), path, "{displayed}");
         }
-        assert_eq!(workspace.shown(&real.join("a/b")), "a/b");
-        assert_eq!(workspace.shown(&real), real.display().to_string());
-        assert_eq!(workspace.shown(Path::new("/tmp/x")), "/tmp/x");
+        assert_eq!(workspace.display(&real.join("a/b")), "a/b");
+        assert_eq!(workspace.display(&real), real.display().to_string());
+        assert_eq!(workspace.display(Path::new("/tmp/x")), "/tmp/x");
     }
 }

@@ -1,32 +1,33 @@
-//! The command line: what can be typed, and which file does it.
+//! The command line: every command, and the function that runs it.
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::lifecycle::{ManyArgs, Verb};
+use crate::commands::exit_code::SANDYARD_FAILED;
+use crate::commands::info::SandboxArgs;
+use crate::commands::lifecycle::{SandboxesArgs, Verb};
 use crate::commands::{
-    attach, completions, config, copies, cp, create, demo, doctor, e2b, exec, files, flows, info,
-    key, lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
-    selftest, serve, template, timeout, tools, user, volume,
+    attach, completions, config, cp, create, demo, doctor, e2b, exec, files, flows, info, key,
+    lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
+    selftest, serve, snapshot, template, timeout, tools, user, volume,
 };
 use crate::global::Global;
-use crate::output;
+use crate::output::{self, Format};
 
-/// Exit code when we failed, not the command that was run.
-const OUR_FAILURE: u8 = 125;
-
-/// Isolated Linux sandboxes for AI agents, in milliseconds.
+/// Isolated Linux sandboxes for AI agents
 #[derive(Debug, Parser)]
 #[command(
     name = "sandyard",
     version,
     arg_required_else_help = true,
-    after_help = "Commands talk to the server at SANDYARD_URL with the key in SANDYARD_API_KEY, but `run`, `tools`, `doctor`,
-`selftest` and `demo`, which need none. On the server's own host the key is found in the data directory.
+    after_help = "Most commands send requests to the server at SANDYARD_URL, with the API key in SANDYARD_API_KEY. On the server's host, the
+admin key in the data directory is used if SANDYARD_API_KEY is not set. `run`, `tools`, `doctor`, `selftest`, `demo`,
+`config` and `completions` need no server.
 
-Exit code: 125 when Sandyard failed, 2 when the options are wrong; `exec`, `attach` and `run` pass on the command's."
+Exit code: 125 when Sandyard failed, 2 when an option is wrong. `exec`, `attach` and `run` exit with the exit code of the
+command."
 )]
 struct Cli {
     #[command(flatten)]
@@ -39,124 +40,124 @@ struct Cli {
 enum Command {
     /// Start the server
     Serve(serve::ServeArgs),
-    /// Make a sandbox
+    /// Create a sandbox
     Create(create::CreateArgs),
     /// List sandboxes
     Ls(ls::LsArgs),
-    /// Show all that is known of a sandbox
-    Info(info::OneArgs),
+    /// Show details of a sandbox
+    Info(SandboxArgs),
     /// Run a command in a sandbox
     Exec(exec::ExecArgs),
-    /// Attach to a running process of a sandbox
+    /// Attach to a running process in a sandbox
     Attach(attach::AttachArgs),
-    /// Copy files and folders in and out of a sandbox
+    /// Copy files and directories between this host and a sandbox
     Cp(cp::CpArgs),
-    /// Look at and change files of a sandbox
+    /// Manage files in a sandbox
     Files(files::FilesArgs),
-    /// Reach ports of a sandbox from outside
+    /// Manage access to ports of a sandbox
     #[command(subcommand)]
     Ports(ports::PortsCommand),
-    /// Show and change what a sandbox may reach
+    /// Manage the egress policy of a sandbox
     #[command(subcommand)]
     Network(network::NetworkCommand),
-    /// Show what a sandbox tried to reach
+    /// Show network connections of a sandbox
     Flows(flows::FlowsArgs),
-    /// Keep secrets that sandboxes use without seeing them
+    /// Manage secrets that sandboxes can use but not read
     #[command(subcommand)]
     Secret(secret::SecretCommand),
-    /// Keep folders that outlive sandboxes
+    /// Manage volumes: directories that outlive sandboxes
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
-    /// Show what commands in a sandbox wrote
+    /// Show the output of commands in a sandbox
     Logs(logs::LogsArgs),
-    /// Show what happened to a sandbox
-    Events(logs::WhichArgs),
-    /// Show what a sandbox uses
-    Metrics(info::OneArgs),
-    /// Freeze sandboxes with their memory kept; the next use wakes them
-    Pause(ManyArgs),
-    /// Make paused or stopped sandboxes run again
-    Resume(ManyArgs),
-    /// End all processes of sandboxes and keep their files
-    Stop(ManyArgs),
-    /// Set how long a sandbox lives without activity
+    /// Show lifecycle events of a sandbox
+    Events(logs::EventsArgs),
+    /// Show CPU, memory and disk usage of a sandbox
+    Metrics(SandboxArgs),
+    /// Pause sandboxes and keep their memory; the next request wakes them
+    Pause(SandboxesArgs),
+    /// Resume paused or stopped sandboxes
+    Resume(SandboxesArgs),
+    /// Stop all processes of sandboxes and keep their files
+    Stop(SandboxesArgs),
+    /// Set the idle timeout of a sandbox
     Timeout(timeout::TimeoutArgs),
-    /// Remove sandboxes
+    /// Delete sandboxes
     Rm(rm::RmArgs),
-    /// Keep a sandbox's files as a template
-    Snapshot(copies::SnapshotArgs),
-    /// Make another sandbox from the files of one
-    Fork(copies::ForkArgs),
-    /// List what changed in a sandbox since its template
-    Diff(copies::DiffArgs),
-    /// Manage what sandboxes start from
+    /// Save the files of a sandbox as a template
+    Snapshot(snapshot::SnapshotArgs),
+    /// Create a sandbox from the files of another one
+    Fork(snapshot::ForkArgs),
+    /// List files of a sandbox that differ from its template
+    Diff(SandboxArgs),
+    /// Manage templates that sandboxes start from
     Template(template::TemplateArgs),
     /// Manage users
     #[command(subcommand)]
     User(user::UserCommand),
-    /// Manage keys
+    /// Manage API keys
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Use the server from programs written for E2B
+    /// Use the server with programs written for E2B
     #[command(subcommand)]
     E2b(e2b::E2bCommand),
-    /// Let assistants that start programs use the server, over MCP on standard input and output
+    /// Connect an MCP client to the server through standard input and output
     Mcp(mcp::McpArgs),
-    /// Show who did what
+    /// Show the audit log
     Audit(operations::AuditArgs),
-    /// Show how the server is
-    Health(operations::HealthArgs),
-    /// Show where sandboxes run
+    /// Show server health
+    Health(Format),
+    /// List providers and orphans
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
-    /// Show the servers that share the store
+    /// List servers that share the store
     #[command(subcommand)]
     Node(operations::NodeCommand),
-    /// Look after timers that were given up
+    /// Manage failed timers
     #[command(subcommand)]
     Timer(operations::TimerCommand),
-    /// Check and show the server's settings
+    /// Check and show server settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Make a sandbox without a server, run a command in it, and remove it
+    /// Run a command in a temporary sandbox, without a server
     Run(run::RunArgs),
-    /// Serve the tools of a sandbox for a folder of this machine, over MCP
+    /// Serve the tools of a sandbox for a local directory, over MCP
     Tools(tools::ToolsArgs),
-    /// Say which kernel features this host has, what each gives, and how to get the missing ones
-    Doctor(doctor::DoctorArgs),
-    /// Try to break out of a sandbox on this very host, and report
+    /// Check which kernel features this host has and how to enable missing ones
+    Doctor(Format),
+    /// Try to break out of a sandbox on this host and print a report
     Selftest(selftest::SelftestArgs),
-    /// Show the doctor's report and a sandbox at work
+    /// Check this host and run a script in a sandbox
     Demo,
-    /// Print a script that completes these commands in a shell
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
-    /// Do the kernel work for a data directory; started by itself when needed
+    /// Run the privileged launcher of a data directory (started automatically)
     #[command(
         override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--detach]",
-        after_help = "Started by the server and by `sandyard run` when none runs for their data directory.
+        after_help = "The server and `sandyard run` start a launcher when none is running for their data directory.
 
-  --data-dir DIR       the data directory it works for
-  --idle-exit SECONDS  end after so long without a sandbox or a request
-  --tools-port PORT    have sandboxes' tool server on another port than 6060
-  --detach             go on in the background"
+  --data-dir DIR       Data directory
+  --idle-exit SECONDS  Exit after this time without sandboxes and requests
+  --tools-port PORT    Port of the tool server in sandboxes [default: 6060]
+  --detach             Run in the background"
     )]
     Launcher,
-    /// Serve the in-sandbox protocol in a container or machine of your own; `agent --help` says more
+    /// Run the sandbox agent in your own container or machine (see `agent --help`)
     #[command(override_usage = "sandyard agent [OPTION]...")]
     Agent,
-    /// Act as the hostile program of the self-test, inside a sandbox
+    /// Run an escape check in a sandbox of the self-test
     #[command(hide = true)]
     Probe(probe::ProbeArgs),
 }
 
-/// Reads the command line and does it.
+/// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let result = match command {
-        // Without a runtime: these fork.
-        Command::Doctor(args) => doctor::doctor(&global, &args),
+        // No async runtime: these fork.
+        Command::Doctor(format) => doctor::doctor(&global, format),
         Command::Probe(args) => probe::probe(args),
-        // And these wait for nobody.
+        // These need none.
         Command::Config(command) => config::config(&global, &command),
         Command::Completions(args) => Ok(completions::completions(&args, Cli::command())),
         command => async_main(&global, command),
@@ -164,11 +165,11 @@ pub(crate) fn main() -> ExitCode {
     let result = result.and_then(|code| output::finish().map(|()| code));
     result.unwrap_or_else(|error| {
         output::error(&error);
-        ExitCode::from(OUR_FAILURE)
+        ExitCode::from(SANDYARD_FAILED)
     })
 }
 
-/// Prints the help of a command that does not come this way otherwise.
+/// Prints the help of a command that [`crate::role`] runs.
 pub(crate) fn help_of(name: &str) -> ExitCode {
     let mut command = Cli::command();
     let help = command
@@ -180,16 +181,16 @@ pub(crate) fn help_of(name: &str) -> ExitCode {
 
 fn async_main(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    // A client has little to do at once; the server takes all cores.
+    // A client needs few threads; the server uses all cores.
     if !matches!(command, Command::Serve(_)) {
         builder.worker_threads(2);
     }
     let runtime = builder
         .enable_all()
         .build()
-        .context("starting the runtime")?;
+        .context("starting the async runtime")?;
     let code = runtime.block_on(Box::pin(dispatch(global, command)));
-    // A thread blocked on reading the terminal must not keep us.
+    // Do not wait for a thread that is blocked reading the terminal.
     runtime.shutdown_background();
     code
 }
@@ -212,21 +213,21 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Logs(args) => logs::logs(global, &args).await,
         Command::Events(args) => logs::events(global, &args).await,
         Command::Metrics(args) => info::metrics(global, &args).await,
-        Command::Pause(args) => lifecycle::each(global, Verb::Pause, &args).await,
-        Command::Resume(args) => lifecycle::each(global, Verb::Resume, &args).await,
-        Command::Stop(args) => lifecycle::each(global, Verb::Stop, &args).await,
+        Command::Pause(args) => lifecycle::change_state(global, Verb::Pause, &args).await,
+        Command::Resume(args) => lifecycle::change_state(global, Verb::Resume, &args).await,
+        Command::Stop(args) => lifecycle::change_state(global, Verb::Stop, &args).await,
         Command::Timeout(args) => timeout::timeout(global, &args).await,
         Command::Rm(args) => rm::rm(global, &args).await,
-        Command::Snapshot(args) => copies::snapshot(global, &args).await,
-        Command::Fork(args) => copies::fork(global, args).await,
-        Command::Diff(args) => copies::diff(global, &args).await,
+        Command::Snapshot(args) => snapshot::snapshot(global, &args).await,
+        Command::Fork(args) => snapshot::fork(global, args).await,
+        Command::Diff(args) => snapshot::diff(global, &args).await,
         Command::Template(args) => template::template(global, args).await,
         Command::User(command) => user::user(global, command).await,
         Command::Key(command) => key::key(global, command).await,
         Command::E2b(command) => e2b::e2b(global, command).await,
         Command::Mcp(args) => mcp::mcp(global, &args).await,
         Command::Audit(args) => operations::audit(global, &args).await,
-        Command::Health(args) => operations::health(global, &args).await,
+        Command::Health(format) => operations::health(global, format).await,
         Command::Provider(command) => provider::provider(global, command).await,
         Command::Node(command) => operations::node(global, command).await,
         Command::Timer(command) => operations::timer(global, command).await,
@@ -235,10 +236,10 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Selftest(args) => selftest::selftest(global, args).await,
         Command::Demo => demo::demo(global).await,
         Command::Doctor(_) | Command::Probe(_) | Command::Config(_) | Command::Completions(_) => {
-            unreachable!("done without a runtime")
+            unreachable!("handled in `main`")
         }
         Command::Launcher | Command::Agent => {
-            anyhow::bail!("`launcher` and `agent` come first: write their options after them")
+            anyhow::bail!("options of `launcher` and `agent` must follow the command")
         }
     }
 }
@@ -248,17 +249,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_makes_sense() {
+    fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
-    fn parse(words: &[&str]) -> Result<Command, clap::Error> {
-        Cli::try_parse_from([&["sandyard"], words].concat()).map(|cli| cli.command)
+    fn parse(arguments: &[&str]) -> Result<Command, clap::Error> {
+        Cli::try_parse_from([&["sandyard"], arguments].concat()).map(|cli| cli.command)
     }
 
     #[test]
-    fn what_a_sandbox_may_reach_is_said_the_same_way_everywhere() {
-        for words in [
+    fn network_options_are_the_same_in_every_command() {
+        for arguments in [
             &[
                 "create",
                 "--no-internet",
@@ -295,9 +296,13 @@ mod tests {
             &["secret", "ls"],
             &["secret", "rm", "a"],
         ] {
-            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words));
+            assert!(
+                parse(arguments).is_ok(),
+                "{arguments:?}: {:?}",
+                parse(arguments)
+            );
         }
-        for words in [
+        for arguments in [
             &["create", "--allow", "http://pypi.org/"][..],
             &["create", "--secret", "TOKEN"],
             &[
@@ -318,34 +323,38 @@ mod tests {
             &["secret", "set", "a", "--host", "https://a/b"],
             &["secret", "set", "a"],
         ] {
-            assert!(parse(words).is_err(), "{words:?}");
+            assert!(parse(arguments).is_err(), "{arguments:?}");
         }
     }
 
     #[test]
-    fn volumes_have_a_name_and_a_place() {
-        for words in [
+    fn volumes_have_a_name_and_a_path() {
+        for arguments in [
             &["volume", "create", "data", "--json"][..],
             &["volume", "ls", "--json"],
             &["volume", "rm", "data", "more"],
             &["create", "--volume", "data:/mnt/data", "--volume", "b:/b"],
         ] {
-            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words));
+            assert!(
+                parse(arguments).is_ok(),
+                "{arguments:?}: {:?}",
+                parse(arguments)
+            );
         }
-        for words in [
+        for arguments in [
             &["volume", "create"][..],
             &["volume", "rm"],
             &["create", "--volume", "data"],
             &["create", "--volume", ":/mnt"],
             &["create", "--volume", "data:mnt"],
         ] {
-            assert!(parse(words).is_err(), "{words:?}");
+            assert!(parse(arguments).is_err(), "{arguments:?}");
         }
     }
 
     #[test]
-    fn a_secret_never_stands_on_the_command_line() {
-        for words in [
+    fn a_secret_is_not_accepted_on_the_command_line() {
+        for arguments in [
             &["secret", "set", "a", "--host", "a.example", "s3cret"][..],
             &[
                 "secret",
@@ -357,16 +366,16 @@ mod tests {
                 "s3cret",
             ],
         ] {
-            assert!(parse(words).is_err(), "{words:?}");
+            assert!(parse(arguments).is_err(), "{arguments:?}");
         }
     }
 
     #[test]
-    fn a_command_keeps_its_own_options() {
-        let words = ["sandyard", "exec", "-it", "abc", "--", "ls", "--json", "-i"];
-        let Command::Exec(args) = Cli::parse_from(words).command else {
-            panic!("it is exec")
+    fn options_after_the_command_belong_to_it() {
+        let arguments = ["sandyard", "exec", "-it", "abc", "--", "ls", "--json", "-i"];
+        let Command::Exec(args) = Cli::parse_from(arguments).command else {
+            panic!("not exec")
         };
-        assert_eq!(args.words(), ["ls", "--json", "-i"]);
+        assert_eq!(args.command(), ["ls", "--json", "-i"]);
     }
 }

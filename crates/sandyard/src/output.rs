@@ -1,23 +1,24 @@
-//! Writing to people and programs: standard output for results, standard error for everything else.
+//! Printing: results go to standard output, everything else to standard error.
 
-mod failure;
-mod paint;
+mod colour;
+mod errors;
+mod escape;
 mod table;
-mod visible;
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
-pub(crate) use failure::{client_hint, error};
-pub(crate) use paint::{Colour, is_colourful};
+pub(crate) use colour::{Colour, use_colour};
+pub(crate) use errors::{client_hint, error};
+pub(crate) use escape::escape_control;
 pub(crate) use table::{Cell, fields, table};
-pub(crate) use visible::visible;
 
-/// How results are printed.
+/// How a command prints its result.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Format {
     /// Print JSON
@@ -25,51 +26,80 @@ pub(crate) struct Format {
     pub(crate) json: bool,
 }
 
-/// Why results could not be written, the first time that happened.
-static FAILURE: OnceLock<io::Error> = OnceLock::new();
+impl Format {
+    /// Prints a result as JSON, or as a line of text.
+    pub(crate) fn print(
+        self,
+        value: &impl Serialize,
+        text: impl AsRef<str>,
+    ) -> anyhow::Result<ExitCode> {
+        match self.json {
+            true => json(value)?,
+            false => line(text),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 
-/// Prints a line of results. What cannot be written is told at the end, by [`finish`].
-pub(crate) fn line(text: impl AsRef<str>) {
-    remember(writeln!(io::stdout(), "{}", text.as_ref()));
+    /// Prints a list as JSON, or as a table with one row for each item.
+    pub(crate) fn print_table<T: Serialize>(
+        self,
+        headings: &[&str],
+        items: &[T],
+        row: impl Fn(&T) -> Vec<Cell>,
+    ) -> anyhow::Result<ExitCode> {
+        match self.json {
+            true => json(&items)?,
+            false => table(headings, &items.iter().map(row).collect::<Vec<_>>()),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
-/// Prints a remark.
+/// The first error of writing to standard output.
+static WRITE_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints a line of the result. [`finish`] reports a failed write.
+pub(crate) fn line(text: impl AsRef<str>) {
+    record_error(writeln!(io::stdout(), "{}", text.as_ref()));
+}
+
+/// Prints a line to standard error.
 pub(crate) fn note(text: impl AsRef<str>) {
-    // Nobody is left to tell that this failed.
+    // There is nowhere left to report that standard error cannot be written.
     let _ = writeln!(io::stderr(), "{}", text.as_ref());
 }
 
-/// Prints a value for programs.
+/// Prints a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
-/// Prints a value for programs on a line of its own, for streams of them.
+/// Prints a value as JSON on one line, for streams of values.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?);
     Ok(())
 }
 
-/// Says whether somebody still reads what we print.
-pub(crate) fn is_read() -> bool {
-    FAILURE.get().is_none()
+/// Returns whether standard output still accepts data.
+pub(crate) fn is_writable() -> bool {
+    WRITE_ERROR.get().is_none()
 }
 
-/// Fails if results are lost. A reader that has gone away is not an error of ours.
+/// Flushes standard output and fails if a part of the result was lost. A closed pipe is not a failure.
 pub(crate) fn finish() -> anyhow::Result<()> {
-    remember(io::stdout().flush());
-    match FAILURE.get() {
+    record_error(io::stdout().flush());
+    match WRITE_ERROR.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let lost = io::Error::new(error.kind(), error.to_string());
-            Err(lost).context("writing the result")
+            let error = io::Error::new(error.kind(), error.to_string());
+            Err(error).context("writing the result")
         }
         _ => Ok(()),
     }
 }
 
-fn remember(outcome: io::Result<()>) {
+fn record_error(outcome: io::Result<()>) {
     if let Err(error) = outcome {
-        let _ = FAILURE.set(error);
+        let _ = WRITE_ERROR.set(error);
     }
 }

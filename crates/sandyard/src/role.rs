@@ -1,4 +1,4 @@
-//! Roles of the binary that are not commands for people.
+//! Internal roles of the binary: processes that Sandyard starts itself.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use sandyard_agent::{TOOLS_PORT, Tools, ToolsStart};
 use sandyard_tools::TokenHash;
 
-/// Runs as `sudo`, launcher, agent, tool server, or one of the roles in a container, if this process was started as one of them.
-pub(crate) fn run_if_asked() -> Option<ExitCode> {
+/// Runs as `sudo`, launcher, agent, tool server or one of the container roles, if the arguments name one of them.
+pub(crate) fn run_internal_role() -> Option<ExitCode> {
     if let Some(code) = sandyard_engine::sudo::main_if_called_so() {
         return Some(ExitCode::from(code));
     }
@@ -44,7 +44,7 @@ fn tools() -> Option<Tools> {
     })
 }
 
-/// Runs in the sandbox, in a process of its own.
+/// Runs the tool server in its own process in the sandbox.
 fn serve_tools(start: ToolsStart) -> i32 {
     let options = sandyard_tools::Options {
         workspace: start.workspace,
@@ -53,11 +53,11 @@ fn serve_tools(start: ToolsStart) -> i32 {
         token: start.token_hash.map(TokenHash::from_bytes),
         port: start.port,
     };
-    let doors = sandyard_tools::Doors {
+    let endpoints = sandyard_tools::Endpoints {
         listeners: start.listener.map(TcpListener::from).into_iter().collect(),
         connections: Some(start.connections),
     };
-    match sandyard_tools::run(options, doors) {
+    match sandyard_tools::run(options, endpoints) {
         Ok(()) => 0,
         Err(error) => {
             crate::output::error(&error.into());
@@ -69,7 +69,7 @@ fn serve_tools(start: ToolsStart) -> i32 {
 fn wants_help(arguments: &[OsString]) -> bool {
     arguments
         .iter()
-        .any(|word| word == "--help" || word == "-h")
+        .any(|argument| argument == "--help" || argument == "-h")
 }
 
 fn code(code: i32) -> ExitCode {

@@ -1,4 +1,4 @@
-//! The Claude Code CLI.
+//! `claude_code`: the Claude Code CLI.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::run::{Job, one_line, run};
-use super::{MAX_ANSWER, Outcome, check_prompt, check_word, folder, program, reply};
+use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, cut};
+use crate::reply::{Answer, Problem, truncate};
 use crate::tool::{Effect, Tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The task, in full: the agent knows nothing of this conversation.
+    /// The complete task; the agent does not see this conversation.
     prompt: String,
-    /// The folder it works in; the workspace by default.
+    /// Working directory, absolute or relative to the workspace (default: the workspace).
     cwd: Option<String>,
-    /// The model, by the CLI's own names.
+    /// Model name as the CLI expects it (default: the CLI's default).
     model: Option<String>,
-    /// Tools it may use without asking, like "Read" or "Bash(git:*)"; all others are refused then. Without this it may use all.
+    /// Tools that the agent may use, for example "Read" or "Bash(git:*)"; all others are refused (default: all tools).
     allowed_tools: Option<Vec<String>>,
-    /// Most turns it may take.
+    /// Maximum number of turns.
     max_turns: Option<u32>,
-    /// Seconds after which it is ended, up to 14400.
-    #[serde(default = "super::half_an_hour")]
+    /// Seconds after which the agent is killed, 1 to 14400 (default 1800).
+    #[serde(default = "super::default_timeout")]
     timeout: u64,
-    /// A session_id that was answered before: the agent goes on there.
+    /// session_id of an earlier result, to continue that conversation.
     session_id: Option<String>,
 }
 
@@ -37,44 +37,43 @@ pub(super) fn tool() -> Tool {
     crate::tool::tool::<Args, _, _>(
         "claude_code",
         "Claude Code",
-        Effect::ChangesOutside,
-        "Gives a task to the Claude Code agent, which works on it by itself in this sandbox with its own tools (files, shell, \
-         web), and answers with its final words. Takes minutes; progress is told meanwhile. Needs the CLI (template `agent`) \
-         and an API key in the environment.",
+        Effect::ChangesExternal,
+        "Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
+         final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
         claude_code,
     )
-    .answers::<Outcome>()
+    .with_output::<Outcome>()
 }
 
-async fn claude_code(workshop: Arc<Workshop>, args: Args, call: Call) -> Answer {
+async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     check_prompt(&args.prompt)?;
     let job = Job {
-        program: program(&workshop, "claude", "@anthropic-ai/claude-code")?,
+        program: program(&tool_state, "claude", "@anthropic-ai/claude-code")?,
         args: options(&args)?,
-        // Without this it refuses to work unasked as root; a sandbox is what it wants to be in then.
+        // Without IS_SANDBOX it refuses to run as root with all tools allowed.
         env: vec![("IS_SANDBOX", "1"), ("DISABLE_AUTOUPDATER", "1")],
-        folder: folder(&workshop, args.cwd.as_deref())?,
+        folder: folder(&tool_state, args.cwd.as_deref())?,
         prompt: args.prompt,
         seconds: args.timeout,
     };
-    let mut heard = Heard::default();
-    let ended = run(job, &call, |line| heard.hear(&line)).await?;
-    let result = heard.result.unwrap_or_default();
+    let mut transcript = Transcript::default();
+    let ended = run(job, &call, |line| transcript.record(&line)).await?;
+    let result = transcript.result.unwrap_or_default();
     let is_error = !ended.is_success() || result["is_error"].as_bool().unwrap_or(true);
     let mut text = match result["result"].as_str() {
         Some(text) => text.to_owned(),
-        None => heard.last_words,
+        None => transcript.last_message,
     };
     if is_error {
-        let why = ended.words("Claude Code", args.timeout);
+        let failure = ended.failure_text("Claude Code", args.timeout);
         let kind = result["subtype"].as_str().unwrap_or_default();
-        text = format!("{why} {kind}\n{}\n{text}", ended.complaints);
+        text = format!("{failure} {kind}\n{}\n{text}", ended.stderr_tail);
     }
     Ok(reply(Outcome {
         text,
         exit_code: ended.status.and_then(|status| status.code()),
-        duration_seconds: ended.took.as_secs_f64(),
-        session_id: heard.session_id,
+        duration_seconds: ended.duration.as_secs_f64(),
+        session_id: transcript.session_id,
         cost_usd: result["total_cost_usd"].as_f64(),
         num_turns: result["num_turns"].as_u64(),
         is_error,
@@ -87,14 +86,14 @@ fn options(args: &Args) -> Result<Vec<String>, Problem> {
         .into();
     let mut with = |name: &str, value: String| options.extend([name.to_owned(), value]);
     if let Some(model) = &args.model {
-        check_word("model", model)?;
+        check_value("model", model)?;
         with("--model", model.clone());
     }
     if let Some(turns) = args.max_turns {
         with("--max-turns", turns.max(1).to_string());
     }
     if let Some(session) = &args.session_id {
-        check_word("session_id", session)?;
+        check_value("session_id", session)?;
         with("--resume", session.clone());
     }
     match &args.allowed_tools {
@@ -105,11 +104,11 @@ fn options(args: &Args) -> Result<Vec<String>, Problem> {
                     && !tool.contains(|c: char| c.is_control() || c == ',');
                 if !is_plain || tool.starts_with('-') {
                     return Err(Problem::new(format!(
-                        "allowed_tools has {tool:?}, which names no tool"
+                        "invalid entry {tool:?} in allowed_tools"
                     )));
                 }
             }
-            // Nobody is there to be asked: what is not allowed is refused.
+            // No one can answer a permission prompt, so other tools are refused.
             with("--allowedTools", tools.join(","));
             with("--permission-mode", "default".into());
         }
@@ -118,16 +117,16 @@ fn options(args: &Args) -> Result<Vec<String>, Problem> {
     Ok(options)
 }
 
-/// What was heard so far.
+/// Output of the CLI so far.
 #[derive(Default)]
-struct Heard {
+struct Transcript {
     session_id: Option<String>,
-    last_words: String,
+    last_message: String,
     result: Option<Value>,
 }
 
-impl Heard {
-    fn hear(&mut self, line: &Value) -> Vec<String> {
+impl Transcript {
+    fn record(&mut self, line: &Value) -> Vec<String> {
         if let Some(id) = line["session_id"].as_str() {
             self.session_id = Some(one_line(id, 200));
         }
@@ -152,7 +151,7 @@ impl Heard {
         match block["type"].as_str()? {
             "text" => {
                 let text = block["text"].as_str()?;
-                self.last_words = cut(text.to_owned(), MAX_ANSWER);
+                self.last_message = truncate(text.to_owned(), MAX_ANSWER);
                 Some(one_line(text, 500))
             }
             "tool_use" => {

@@ -1,4 +1,4 @@
-//! The Codex CLI.
+//! `codex`: the Codex CLI.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::run::{Job, one_line, run};
-use super::{MAX_ANSWER, Outcome, check_prompt, check_word, folder, program, reply};
+use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, cut};
+use crate::reply::{Answer, Problem, truncate};
 use crate::tool::{Effect, Tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The task, in full: the agent knows nothing of this conversation.
+    /// The complete task; the agent does not see this conversation.
     prompt: String,
-    /// The folder it works in; the workspace by default.
+    /// Working directory, absolute or relative to the workspace (default: the workspace).
     cwd: Option<String>,
-    /// The model, by the CLI's own names.
+    /// Model name as the CLI expects it (default: the CLI's default).
     model: Option<String>,
-    /// Seconds after which it is ended, up to 14400.
-    #[serde(default = "super::half_an_hour")]
+    /// Seconds after which the agent is killed, 1 to 14400 (default 1800).
+    #[serde(default = "super::default_timeout")]
     timeout: u64,
-    /// A session_id that was answered before: the agent goes on there.
+    /// session_id of an earlier result, to continue that conversation.
     session_id: Option<String>,
 }
 
@@ -33,41 +33,40 @@ pub(super) fn tool() -> Tool {
     crate::tool::tool::<Args, _, _>(
         "codex",
         "Codex",
-        Effect::ChangesOutside,
-        "Gives a task to the Codex agent, which works on it by itself in this sandbox with its own tools (files, shell), and \
-         answers with its final words. Takes minutes; progress is told meanwhile. Needs the CLI (template `agent`) and an API \
-         key in the environment.",
+        Effect::ChangesExternal,
+        "Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
+         message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
         codex,
     )
-    .answers::<Outcome>()
+    .with_output::<Outcome>()
 }
 
-async fn codex(workshop: Arc<Workshop>, args: Args, call: Call) -> Answer {
+async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     check_prompt(&args.prompt)?;
     let job = Job {
-        program: program(&workshop, "codex", "@openai/codex")?,
+        program: program(&tool_state, "codex", "@openai/codex")?,
         args: options(&args)?,
         env: Vec::new(),
-        folder: folder(&workshop, args.cwd.as_deref())?,
+        folder: folder(&tool_state, args.cwd.as_deref())?,
         prompt: args.prompt,
         seconds: args.timeout,
     };
-    let mut heard = Heard::default();
-    let ended = run(job, &call, |line| heard.hear(&line)).await?;
-    let is_error = !ended.is_success() || heard.failure.is_some();
-    let mut text = heard.last_words;
+    let mut transcript = Transcript::default();
+    let ended = run(job, &call, |line| transcript.record(&line)).await?;
+    let is_error = !ended.is_success() || transcript.failure.is_some();
+    let mut text = transcript.last_message;
     if is_error {
-        let why = ended.words("Codex", args.timeout);
-        let failure = heard.failure.unwrap_or_default();
-        text = format!("{why}\n{failure}\n{}\n{text}", ended.complaints);
+        let summary = ended.failure_text("Codex", args.timeout);
+        let failure = transcript.failure.unwrap_or_default();
+        text = format!("{summary}\n{failure}\n{}\n{text}", ended.stderr_tail);
     }
     Ok(reply(Outcome {
         text,
         exit_code: ended.status.and_then(|status| status.code()),
-        duration_seconds: ended.took.as_secs_f64(),
-        session_id: heard.session_id,
+        duration_seconds: ended.duration.as_secs_f64(),
+        session_id: transcript.session_id,
         cost_usd: None,
-        num_turns: Some(heard.turns),
+        num_turns: Some(transcript.turns),
         is_error,
     }))
 }
@@ -77,7 +76,7 @@ fn options(args: &Args) -> Result<Vec<String>, Problem> {
     if args.session_id.is_some() {
         options.push("resume".into());
     }
-    // We are in a sandbox already, and its own one cannot be made inside of ours.
+    // This is a sandbox already, and Codex cannot create its own one in it.
     let plain = [
         "--json",
         "--skip-git-repo-check",
@@ -85,37 +84,37 @@ fn options(args: &Args) -> Result<Vec<String>, Problem> {
     ];
     options.extend(plain.map(String::from));
     if let Some(model) = &args.model {
-        check_word("model", model)?;
+        check_value("model", model)?;
         options.extend(["--model".into(), model.clone()]);
     }
     if let Some(session) = &args.session_id {
-        check_word("session_id", session)?;
+        check_value("session_id", session)?;
         options.push(session.clone());
     }
-    // The task comes from standard input.
+    // The prompt is on standard input.
     options.push("-".into());
     Ok(options)
 }
 
-/// What was heard so far.
+/// Output of the CLI so far.
 #[derive(Default)]
-struct Heard {
+struct Transcript {
     session_id: Option<String>,
-    last_words: String,
+    last_message: String,
     failure: Option<String>,
     turns: u64,
 }
 
-impl Heard {
-    fn hear(&mut self, line: &Value) -> Vec<String> {
-        let words = match line["type"].as_str() {
+impl Transcript {
+    fn record(&mut self, line: &Value) -> Vec<String> {
+        let progress = match line["type"].as_str() {
             Some("thread.started") => {
                 self.session_id = line["thread_id"].as_str().map(|id| one_line(id, 200));
                 None
             }
             Some("turn.started") => {
                 self.turns += 1;
-                // An error before this was one it got over.
+                // Codex recovered from an earlier error.
                 self.failure = None;
                 None
             }
@@ -129,13 +128,13 @@ impl Heard {
             Some("item.completed") => self.completed(&line["item"]),
             _ => None,
         };
-        words.into_iter().collect()
+        progress.into_iter().collect()
     }
 
     fn fail(&mut self, message: &Value) -> Option<String> {
-        let words = cut(message.as_str()?.to_owned(), 4000);
-        let line = one_line(&words, 500);
-        self.failure = Some(words);
+        let text = truncate(message.as_str()?.to_owned(), 4000);
+        let line = one_line(&text, 500);
+        self.failure = Some(text);
         Some(line)
     }
 
@@ -143,7 +142,7 @@ impl Heard {
         match item["type"].as_str()? {
             "agent_message" => {
                 let text = item["text"].as_str()?;
-                self.last_words = cut(text.to_owned(), MAX_ANSWER);
+                self.last_message = truncate(text.to_owned(), MAX_ANSWER);
                 Some(one_line(text, 500))
             }
             "file_change" => {

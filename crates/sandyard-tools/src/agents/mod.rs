@@ -1,6 +1,6 @@
-//! Other coding agents: the Claude Code and Codex CLIs, where the template has them.
+//! `claude_code` and `codex`: other coding agents, if the template has their CLIs.
 //!
-//! Their keys come from the sandbox's environment; nothing is written for them here.
+//! Their API keys come from the sandbox's environment.
 
 mod claude;
 mod codex;
@@ -14,15 +14,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::process::find_program;
-use crate::reply::{Problem, Reply, cut};
+use crate::reply::{Problem, Reply, truncate};
 use crate::tool::Tool;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// Longest time a CLI may be given.
+/// Maximum timeout, in seconds.
 const MAX_TIMEOUT: u64 = 4 * 60 * 60;
-/// Longest task.
+/// Maximum length of a prompt, in bytes.
 const MAX_PROMPT: usize = 1024 * 1024;
-/// Most of the final text that is answered.
+/// Maximum length of the final text.
 const MAX_ANSWER: usize = 100_000;
 
 /// The tools.
@@ -30,45 +30,45 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![claude::tool(), codex::tool()]
 }
 
-/// What is answered for programs.
+/// The structured result.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Outcome {
-    /// Its final words.
+    /// Final message of the agent.
     text: String,
-    /// The exit code of the CLI; none if it was ended by us or by a signal.
+    /// Exit code of the CLI; null if it was killed.
     exit_code: Option<i32>,
-    /// How long it ran.
+    /// Duration in seconds.
     duration_seconds: f64,
-    /// The conversation, to go on with.
+    /// ID of the conversation, to continue it.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
-    /// What it cost, as the CLI says.
+    /// Cost in US dollars, as reported by the CLI.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
-    /// How many turns the model took.
+    /// Number of turns of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     num_turns: Option<u64>,
     /// Whether the task failed.
     is_error: bool,
 }
 
-/// How long a task may take when nothing is said of it.
-fn half_an_hour() -> u64 {
+/// Default timeout, in seconds.
+fn default_timeout() -> u64 {
     1800
 }
 
-/// The final words, and the same with all else for programs.
+/// The reply: the final text and the structured result.
 fn reply(mut outcome: Outcome) -> Reply {
     let is_error = outcome.is_error;
-    outcome.text = cut(outcome.text.trim().to_owned(), MAX_ANSWER);
+    outcome.text = truncate(outcome.text.trim().to_owned(), MAX_ANSWER);
     Reply::text(outcome.text.clone())
         .with_structured(outcome)
         .with_failure(is_error)
 }
 
-/// The CLI's program, or words on how to get it.
-fn program(workshop: &Workshop, name: &str, package: &str) -> Result<PathBuf, Problem> {
-    let home = &workshop.options.home;
+/// The CLI's program, or a problem that says how to install it.
+fn program(tool_state: &ToolState, name: &str, package: &str) -> Result<PathBuf, Problem> {
+    let home = &tool_state.options.home;
     let (local, npm) = (home.join(".local/bin"), home.join(".npm-global/bin"));
     find_program(name, &[&local, &npm]).ok_or_else(|| {
         Problem::new(format!(
@@ -78,14 +78,14 @@ fn program(workshop: &Workshop, name: &str, package: &str) -> Result<PathBuf, Pr
     })
 }
 
-/// Where it is to work.
-fn folder(workshop: &Workshop, cwd: Option<&str>) -> Result<PathBuf, Problem> {
-    let folder = workshop.workspace.resolve(cwd.unwrap_or("."))?;
+/// The working directory of the CLI.
+fn folder(tool_state: &ToolState, cwd: Option<&str>) -> Result<PathBuf, Problem> {
+    let folder = tool_state.workspace.resolve(cwd.unwrap_or("."))?;
     if folder.is_dir() {
         return Ok(folder);
     }
     Err(Problem::new(format!(
-        "{} is no folder: make it first",
+        "{} is not a folder: create it first",
         folder.display()
     )))
 }
@@ -93,23 +93,26 @@ fn folder(workshop: &Workshop, cwd: Option<&str>) -> Result<PathBuf, Problem> {
 fn check_prompt(prompt: &str) -> Result<(), Problem> {
     match prompt.len() {
         _ if prompt.trim().is_empty() => {
-            Err(Problem::new("the prompt is empty: say what is to be done"))
+            Err(Problem::new("the prompt is empty: describe the task"))
         }
         0..=MAX_PROMPT => Ok(()),
         long => Err(Problem::new(format!(
-            "the prompt has {long} bytes, {MAX_PROMPT} are the most: put the rest into a file and name it"
+            "the prompt has {long} bytes, the maximum is {MAX_PROMPT}: put the rest into a file and name it"
         ))),
     }
 }
 
-/// A name that cannot be taken for an option of a command line.
-fn check_word(what: &str, word: &str) -> Result<(), Problem> {
+/// Checks that a value cannot be mistaken for a command-line option.
+fn check_value(name: &str, value: &str) -> Result<(), Problem> {
     let is_plain = |c: char| !c.is_control() && !c.is_whitespace();
-    if !word.is_empty() && word.len() <= 200 && !word.starts_with('-') && word.chars().all(is_plain)
+    if !value.is_empty()
+        && value.len() <= 200
+        && !value.starts_with('-')
+        && value.chars().all(is_plain)
     {
         return Ok(());
     }
     Err(Problem::new(format!(
-        "{what} cannot be {word:?}: it is one word that does not begin with -"
+        "invalid {name} {value:?}: it must be one word that does not start with -"
     )))
 }

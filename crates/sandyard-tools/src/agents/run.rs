@@ -1,4 +1,4 @@
-//! Running a CLI that tells what it does in lines of JSON.
+//! Runs a CLI that prints JSON lines.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -10,13 +10,13 @@ use tokio::process::Command;
 
 use super::MAX_TIMEOUT;
 use crate::call::Call;
-use crate::process::{Group, Tail};
+use crate::process::{OutputTail, ProcessGroup};
 use crate::reply::Problem;
 
-/// Longest line; longer ones are passed over.
+/// Maximum length of a line; longer lines are skipped.
 const MAX_LINE: u64 = 16 * 1024 * 1024;
-/// How long the last lines may take once the program has ended: something it left behind may hold its output.
-const LAST_LINES: Duration = Duration::from_secs(2);
+/// How long to read output after the program ended. Another process may keep the output open.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A CLI to run.
 pub(super) struct Job {
@@ -24,21 +24,21 @@ pub(super) struct Job {
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(&'static str, &'static str)>,
     pub(super) folder: PathBuf,
-    /// Goes to its standard input: neither a shell nor the command line sees it.
+    /// Written to its standard input, so that it is not on the command line.
     pub(super) prompt: String,
     pub(super) seconds: u64,
 }
 
-/// How it ended.
+/// How the CLI ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: Option<ExitStatus>,
-    pub(super) took: Duration,
-    pub(super) complaints: String,
+    pub(super) duration: Duration,
+    pub(super) stderr_tail: String,
     pub(super) end: End,
 }
 
-/// What ended it.
+/// Why the CLI ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
     Itself,
@@ -46,11 +46,11 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// Runs it; every line is given to `hear`, and what that makes of it is told as progress.
+/// Runs the CLI. Calls `record` with each line, and reports the texts that it returns as progress.
 pub(super) async fn run(
     job: Job,
     call: &Call,
-    mut hear: impl FnMut(Value) -> Vec<String>,
+    mut record: impl FnMut(Value) -> Vec<String>,
 ) -> Result<Ended, Problem> {
     if !(1..=MAX_TIMEOUT).contains(&job.seconds) {
         return Err(Problem::new(format!(
@@ -59,36 +59,36 @@ pub(super) async fn run(
     }
     let began = Instant::now();
     let mut group = start(&job)?;
-    let complaints = Tail::default();
+    let stderr_tail = OutputTail::default();
     if let Some(stderr) = group.child.stderr.take() {
-        tokio::spawn(complaints.clone().follow(stderr));
+        tokio::spawn(stderr_tail.clone().follow(stderr));
     }
     if let Some(mut stdin) = group.child.stdin.take() {
         tokio::spawn(async move {
-            // A program that does not want to hear all of it says so itself.
+            // The program reports itself if it does not read all of it.
             let _ = stdin.write_all(job.prompt.as_bytes()).await;
         });
     }
     let lines = group.child.stdout.take();
-    let hearing = async {
+    let reading = async {
         let Some(stdout) = lines else { return };
         let mut lines = BufReader::new(stdout);
         while let Some(line) = next_line(&mut lines).await {
             let Ok(value) = serde_json::from_slice(&line) else {
                 continue;
             };
-            for words in hear(value) {
-                call.progress.tell(words).await;
+            for text in record(value) {
+                call.progress.report(text).await;
             }
         }
     };
     let working = async {
-        let mut hearing = std::pin::pin!(hearing);
+        let mut reading = std::pin::pin!(reading);
         let status = tokio::select! {
             status = group.wait() => status,
-            () = &mut hearing => return group.wait().await,
+            () = &mut reading => return group.wait().await,
         };
-        let _ = tokio::time::timeout(LAST_LINES, hearing).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
         status
     };
     let (status, end) = tokio::select! {
@@ -98,8 +98,8 @@ pub(super) async fn run(
     };
     let status = match status {
         Some(status) => {
-            // What the agent started for its user, like a web server, is to go on.
-            group.leave();
+            // Processes that the agent started for its user, such as a web server, continue.
+            group.detach();
             status.ok()
         }
         None => {
@@ -109,13 +109,13 @@ pub(super) async fn run(
     };
     Ok(Ended {
         status,
-        took: began.elapsed(),
-        complaints: complaints.last_words().await,
+        duration: began.elapsed(),
+        stderr_tail: stderr_tail.final_text().await,
         end,
     })
 }
 
-fn start(job: &Job) -> Result<Group, Problem> {
+fn start(job: &Job) -> Result<ProcessGroup, Problem> {
     let mut command = Command::new(&job.program);
     command
         .args(&job.args)
@@ -124,15 +124,11 @@ fn start(job: &Job) -> Result<Group, Problem> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Group::start(command).map_err(|error| {
-        Problem::new(format!(
-            "{} could not be started: {error}",
-            job.program.display()
-        ))
-    })
+    ProcessGroup::start(command)
+        .map_err(|error| Problem::new(format!("cannot start {}: {error}", job.program.display())))
 }
 
-/// The next line; one that is too long is empty.
+/// The next line; empty if it is too long.
 async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let length = (&mut *lines)
@@ -165,7 +161,7 @@ async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Vec<u8>
     }
 }
 
-/// One line of at most so many characters.
+/// A text as one line, truncated.
 pub(super) fn one_line(text: &str, limit: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut short: String = line.chars().take(limit).collect();
@@ -176,16 +172,16 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
 }
 
 impl Ended {
-    /// Whether it ended by itself and well.
+    /// Returns whether the CLI ended by itself and succeeded.
     pub(super) fn is_success(&self) -> bool {
         self.end == End::Itself && self.status.is_some_and(|status| status.success())
     }
 
-    /// What a failure is told with.
-    pub(super) fn words(&self, name: &str, seconds: u64) -> String {
+    /// The text for a failure.
+    pub(super) fn failure_text(&self, name: &str, seconds: u64) -> String {
         match self.end {
             End::TimedOut => format!(
-                "{name} was ended after {seconds} seconds: give it more time (timeout) or a smaller task"
+                "{name} was killed after {seconds} seconds: set a longer timeout or give a smaller task"
             ),
             End::Cancelled => format!("{name} was cancelled"),
             End::Itself => {
@@ -204,7 +200,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_read_one_by_one_and_long_ones_passed_over() {
+    async fn lines_are_read_one_by_one_and_long_ones_are_skipped() {
         let mut text = vec![b'x'; usize::try_from(MAX_LINE).unwrap() + 10];
         text.extend_from_slice(b"\nshort\nlast");
         let mut lines = BufReader::new(text.as_slice());
@@ -215,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_short() {
+    fn a_text_becomes_one_short_line() {
         assert_eq!(one_line(" a\n b ", 10), "a b");
         assert_eq!(one_line("äöüß", 2), "äö…");
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Progress};
-use crate::files::testing::{Bench, write_program};
+use crate::files::test_env::{TestEnv, write_program};
 
 /// A program at a place that is searched in the home.
-fn program(bench: &Bench, name: &str, script: &str) {
-    let file = bench.path(&format!(".local/bin/{name}"));
+fn program(env: &TestEnv, name: &str, script: &str) {
+    let file = env.path(&format!(".local/bin/{name}"));
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     write_program(&file, &format!("#!/bin/sh\n{script}"));
 }
@@ -31,10 +31,10 @@ echo '{"type":"item.completed","item":{"id":"2","type":"agent_message","text":"A
 echo '{"type":"turn.completed","usage":{}}'
 "#;
 
-async fn watched(bench: &Bench, tool: &str, args: Value) -> (Value, String, Vec<String>) {
+async fn watched(env: &TestEnv, tool: &str, args: Value) -> (Value, String, Vec<String>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let listening = heard.clone();
-    let progress = Progress::to(Arc::new(move |_, words| {
+    let progress = Progress::new(Arc::new(move |_, words| {
         listening.lock().unwrap().push(words);
         Box::pin(async {})
     }));
@@ -42,23 +42,23 @@ async fn watched(bench: &Bench, tool: &str, args: Value) -> (Value, String, Vec<
         progress,
         ..Call::quiet()
     };
-    let reply = bench.call_with(tool, args, call).await.unwrap();
+    let reply = env.call_with(tool, args, call).await.unwrap();
     let heard = heard.lock().unwrap().clone();
     (reply.structured().unwrap().clone(), reply.all_text(), heard)
 }
 
 #[tokio::test]
 async fn claude_code_is_run_and_heard() {
-    let bench = Bench::new();
-    program(&bench, "claude", CLAUDE);
+    let env = TestEnv::new();
+    program(&env, "claude", CLAUDE);
     let prompt = "--help; $(touch hacked)\nand more";
     let args =
         json!({"prompt": prompt, "model": "some-model", "max_turns": 3, "session_id": "s-0"});
-    let (outcome, text, heard) = watched(&bench, "claude_code", args).await;
+    let (outcome, text, heard) = watched(&env, "claude_code", args).await;
     assert_eq!(text, "All done.");
     assert_eq!(heard, ["I look.", "Bash: ls -l"]);
-    assert_eq!(bench.content("prompt"), prompt);
-    let given = bench.content("args");
+    assert_eq!(env.content("prompt"), prompt);
+    let given = env.content("args");
     for option in [
         "-p",
         "stream-json",
@@ -83,8 +83,8 @@ async fn claude_code_is_run_and_heard() {
     );
     assert_eq!(outcome["is_error"], false);
     let allowed = json!({"prompt": "x", "allowed_tools": ["Read", "Bash(git:*)"]});
-    watched(&bench, "claude_code", allowed).await;
-    let given = bench.content("args");
+    watched(&env, "claude_code", allowed).await;
+    let given = env.content("args");
     assert!(
         given.contains("--allowedTools Read,Bash(git:*)") && !given.contains("skip-permissions"),
         "{given}"
@@ -93,9 +93,9 @@ async fn claude_code_is_run_and_heard() {
 
 #[tokio::test]
 async fn codex_is_run_and_heard() {
-    let bench = Bench::new();
-    program(&bench, "codex", CODEX);
-    let (outcome, text, heard) = watched(&bench, "codex", json!({"prompt": "do it"})).await;
+    let env = TestEnv::new();
+    program(&env, "codex", CODEX);
+    let (outcome, text, heard) = watched(&env, "codex", json!({"prompt": "do it"})).await;
     assert_eq!(text, "All done.");
     assert_eq!(heard, ["command: ls", "All done."]);
     assert_eq!(
@@ -103,8 +103,8 @@ async fn codex_is_run_and_heard() {
         (&json!("t-1"), &json!(false))
     );
     assert_eq!(outcome["text"], text);
-    assert_eq!(bench.content("prompt"), "do it");
-    let given = bench.content("args");
+    assert_eq!(env.content("prompt"), "do it");
+    let given = env.content("args");
     assert!(
         given.starts_with("exec --json") && given.trim().ends_with(" -"),
         "{given}"
@@ -113,9 +113,9 @@ async fn codex_is_run_and_heard() {
 
 #[tokio::test]
 async fn failures_say_why() {
-    let bench = Bench::new();
-    program(&bench, "claude", "echo 'no key' >&2; exit 7");
-    let reply = bench
+    let env = TestEnv::new();
+    program(&env, "claude", "echo 'no key' >&2; exit 7");
+    let reply = env
         .call("claude_code", json!({"prompt": "x"}))
         .await
         .unwrap();
@@ -125,34 +125,34 @@ async fn failures_say_why() {
     assert_eq!(outcome["exit_code"], 7);
     assert_eq!(outcome["text"], reply.all_text());
     program(
-        &bench,
+        &env,
         "codex",
         r#"echo '{"type":"turn.failed","error":{"message":"over quota"}}'; exit 1"#,
     );
-    let reply = bench.call("codex", json!({"prompt": "x"})).await.unwrap();
+    let reply = env.call("codex", json!({"prompt": "x"})).await.unwrap();
     assert!(reply.is_error() && reply.all_text().contains("over quota"));
     for (args, words) in [
         (json!({"prompt": " "}), "empty"),
         (json!({"prompt": "x", "model": "--evil"}), "model"),
         (json!({"prompt": "x", "session_id": "-r"}), "session_id"),
         (json!({"prompt": "x", "cwd": "/etc"}), "outside"),
-        (json!({"prompt": "x", "cwd": "missing"}), "no folder"),
+        (json!({"prompt": "x", "cwd": "missing"}), "not a folder"),
         (json!({"prompt": "x", "timeout": 0}), "timeout"),
         (
             json!({"prompt": "x", "allowed_tools": ["a,b"]}),
             "allowed_tools",
         ),
     ] {
-        let problem = bench.problem("claude_code", args).await;
+        let problem = env.problem("claude_code", args).await;
         assert!(problem.contains(words), "{problem}");
     }
 }
 
 #[tokio::test]
 async fn time_outs_and_cancellation_end_everything() {
-    let bench = Bench::new();
-    program(&bench, "claude", "sleep 1000 & echo $! > sleeper; wait");
-    let sleeper = || std::fs::read_to_string(bench.path("sleeper")).unwrap_or_default();
+    let env = TestEnv::new();
+    program(&env, "claude", "sleep 1000 & echo $! > sleeper; wait");
+    let sleeper = || std::fs::read_to_string(env.path("sleeper")).unwrap_or_default();
     let is_begun = || sleeper().ends_with('\n');
     let is_over = || {
         let pid = sleeper();
@@ -161,7 +161,7 @@ async fn time_outs_and_cancellation_end_everything() {
     };
     // A busy machine may not even have begun with it in the shorter times.
     for timeout in [5, 30, 120] {
-        let reply = bench
+        let reply = env
             .call("claude_code", json!({"prompt": "x", "timeout": timeout}))
             .await
             .unwrap();
@@ -173,7 +173,7 @@ async fn time_outs_and_cancellation_end_everything() {
     }
     assert!(is_begun(), "it never began");
     crate::custom::testing::until("the sleeper is gone", is_over).await;
-    std::fs::remove_file(bench.path("sleeper")).unwrap();
+    std::fs::remove_file(env.path("sleeper")).unwrap();
     let call = Call::quiet();
     let cancelled = call.cancelled.clone();
     let stop = async {
@@ -181,7 +181,7 @@ async fn time_outs_and_cancellation_end_everything() {
         cancelled.cancel();
     };
     let (answer, ()) = tokio::join!(
-        bench.call_with("claude_code", json!({"prompt": "x"}), call),
+        env.call_with("claude_code", json!({"prompt": "x"}), call),
         stop
     );
     assert!(answer.unwrap().all_text().contains("cancelled"));
@@ -190,13 +190,13 @@ async fn time_outs_and_cancellation_end_everything() {
 
 #[tokio::test]
 async fn without_a_cli_it_is_said_how_to_get_one() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (tool, program, package) in [
         ("claude_code", "claude", "@anthropic-ai/claude-code"),
         ("codex", "codex", "@openai/codex"),
     ] {
         if crate::process::find_program(program, &[]).is_none() {
-            let problem = bench.problem(tool, json!({"prompt": "x"})).await;
+            let problem = env.problem(tool, json!({"prompt": "x"})).await;
             assert!(
                 problem.contains(package) && problem.contains("template"),
                 "{problem}"

@@ -1,4 +1,4 @@
-//! Which addresses are opened.
+//! Which URLs may be opened.
 
 use std::net::IpAddr;
 
@@ -7,29 +7,29 @@ use reqwest::Url;
 use crate::reply::Problem;
 use crate::workspace::Workspace;
 
-/// Longest address.
+/// Maximum length of a URL.
 const MAX_LENGTH: usize = 64 * 1024;
 
-/// The address somebody means: without a scheme it is `http` on this machine and for numbers, else `https`.
-pub(crate) fn read(text: &str, workspace: &Workspace) -> Result<Url, Problem> {
+/// Parses a URL. Without a scheme it is `http` for localhost and IP addresses, otherwise `https`.
+pub(crate) fn parse(text: &str, workspace: &Workspace) -> Result<Url, Problem> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_LENGTH {
         return Err(Problem::new(format!(
             "the URL is empty or longer than {MAX_LENGTH} bytes"
         )));
     }
-    let whole = if has_scheme(text) {
+    let full = if has_scheme(text) {
         text.to_owned()
     } else if text.starts_with('/') {
         format!("file://{text}")
-    } else if is_near(text) {
+    } else if is_local_or_ip(text) {
         format!("http://{text}")
     } else {
         format!("https://{text}")
     };
-    let url = Url::parse(&whole).map_err(|error| {
+    let url = Url::parse(&full).map_err(|error| {
         Problem::new(format!(
-            "{} is not a URL: {error}",
+            "{} is not a valid URL: {error}",
             super::notes::short(text, 200)
         ))
     })?;
@@ -37,23 +37,23 @@ pub(crate) fn read(text: &str, workspace: &Workspace) -> Result<Url, Problem> {
     Ok(url)
 }
 
-/// Whether a page of this address may be looked at.
+/// Checks that a URL may be opened.
 pub(super) fn check(url: &Url, workspace: &Workspace) -> Result<(), Problem> {
     match url.scheme() {
         "http" | "https" | "data" | "blob" | "about" => Ok(()),
         "file" => {
             let path = url
                 .to_file_path()
-                .map_err(|()| Problem::new("a file's URL must be file:///path, of this machine"))?;
+                .map_err(|()| Problem::new("a file URL must be file:///path"))?;
             workspace.resolve(&path.to_string_lossy()).map(drop)
         }
         other => Err(Problem::new(format!(
-            "{other}: is not opened; use an http or https address, a data: address or a file:// of the workspace"
+            "{other}: URLs cannot be opened; use an http, https or data: URL, or a file:// URL in the workspace"
         ))),
     }
 }
 
-/// `host:port` has a colon too, but a number after it.
+/// Returns whether a text has a scheme. `host:port` has a colon too, followed by a number.
 fn has_scheme(text: &str) -> bool {
     let Some((before, after)) = text.split_once(':') else {
         return false;
@@ -65,8 +65,8 @@ fn has_scheme(text: &str) -> bool {
     is_word && !after.starts_with(|char: char| char.is_ascii_digit())
 }
 
-/// Whether a text without a scheme begins with this machine or a number.
-fn is_near(text: &str) -> bool {
+/// Returns whether a text without a scheme starts with localhost or an IP address.
+fn is_local_or_ip(text: &str) -> bool {
     let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -82,7 +82,7 @@ mod tests {
     use crate::options::Options;
 
     #[test]
-    fn addresses_are_completed_and_bad_ones_refused() {
+    fn urls_are_completed_and_forbidden_ones_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
@@ -108,7 +108,7 @@ mod tests {
             (&inside, &inside),
             (inside.strip_prefix("file://").unwrap(), &inside),
         ] {
-            assert_eq!(read(text, &workspace).unwrap().as_str(), url, "{text}");
+            assert_eq!(parse(text, &workspace).unwrap().as_str(), url, "{text}");
         }
         let link = format!("file://{}/link/passwd", root.display());
         let up = format!("file://{}/../x", root.display());
@@ -127,7 +127,7 @@ mod tests {
             &link,
             &up,
         ] {
-            assert!(read(bad, &workspace).is_err(), "{bad}");
+            assert!(parse(bad, &workspace).is_err(), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What pages give to keep: files in `downloads` of the workspace.
+//! Downloads into the folder `downloads` of the workspace.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::notes::short;
 use super::pipe::Pipe;
 
-/// Largest file.
+/// Maximum size of a file, in bytes.
 pub(super) const MAX_BYTES: f64 = 512.0 * 1024.0 * 1024.0;
-/// Most at once.
+/// Maximum number of downloads at the same time.
 const MAX_RUNNING: usize = 20;
 
-/// Those that run.
+/// Running downloads.
 #[derive(Debug)]
 pub(super) struct Downloads {
-    /// Where they go; none: they are refused.
+    /// Target folder; none to refuse downloads.
     folder: Option<PathBuf>,
     running: HashMap<String, Download>,
 }
@@ -28,7 +28,7 @@ struct Download {
 }
 
 impl Downloads {
-    /// Into this folder.
+    /// Downloads into this folder.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self {
             folder,
@@ -36,7 +36,7 @@ impl Downloads {
         }
     }
 
-    /// One begins.
+    /// Records the start of a download.
     pub(super) fn begin(&mut self, params: &Value) {
         let Some(id) = params["guid"].as_str() else {
             return;
@@ -57,14 +57,14 @@ impl Downloads {
         );
     }
 
-    /// How far one is; words when it is over.
+    /// Records the progress of a download. Returns a note when it has ended.
     pub(super) fn progress(&mut self, pipe: &Pipe, params: &Value) -> Option<String> {
         let id = params["guid"].as_str()?;
         let received = params["receivedBytes"].as_f64().unwrap_or_default();
         let Some(known) = self.running.get_mut(id) else {
-            // One too many, or one that has been stopped.
+            // Too many downloads, or one that was cancelled.
             if params["state"] == "inProgress" {
-                pipe.tell(None, "Browser.cancelDownload", json!({ "guid": id }));
+                pipe.notify(None, "Browser.cancelDownload", json!({ "guid": id }));
             }
             return None;
         };
@@ -77,31 +77,31 @@ impl Downloads {
         let name = self.running.remove(id)?.name;
         Some(match (state, &self.folder) {
             ("completed", Some(folder)) => {
-                // The browser gives another name where one is taken.
+                // The browser renames a file if the name exists.
                 let path = params["filePath"]
                     .as_str()
                     .map_or_else(|| folder.join(&name), PathBuf::from);
                 format!("downloaded {} ({received} bytes)", path.display())
             }
             ("inProgress", _) => {
-                pipe.tell(None, "Browser.cancelDownload", json!({ "guid": id }));
+                pipe.notify(None, "Browser.cancelDownload", json!({ "guid": id }));
                 format!(
-                    "the download of {name} was stopped: {} MiB are the most; fetch it with curl instead",
+                    "the download of {name} was cancelled: the maximum is {} MiB; use curl instead",
                     MAX_BYTES / 1024.0 / 1024.0
                 )
             }
-            (_, None) => format!(
-                "the download of {name} was refused: there is no folder for it in the workspace"
-            ),
-            _ => format!("the download of {name} was broken off"),
+            (_, None) => {
+                format!("the download of {name} was refused: the workspace has no folder for it")
+            }
+            _ => format!("the download of {name} failed"),
         })
     }
 
-    /// Words on those that run.
+    /// Notes about running downloads.
     pub(super) fn running(&self) -> impl Iterator<Item = String> {
         self.running.values().map(|download| {
             format!(
-                "{} is still being downloaded ({} bytes so far)",
+                "{} is still downloading ({} bytes so far)",
                 download.name, download.received
             )
         })

@@ -1,10 +1,10 @@
-//! Keys by their names.
+//! Keys by name.
 
 use serde_json::{Value, json};
 
 use crate::reply::Problem;
 
-/// Keys without a character: name as pages know it, code of Windows that old pages look at, character they type.
+/// Keys without a character: name, Windows key code (for old pages), character that they type.
 const NAMED: &[(&str, u32, &str)] = &[
     ("Enter", 13, "\r"),
     ("Tab", 9, ""),
@@ -24,8 +24,8 @@ const NAMED: &[(&str, u32, &str)] = &[
     ("ContextMenu", 93, ""),
 ];
 
-/// What else they are called.
-const OTHER_NAMES: &[(&str, &str)] = &[
+/// Other names of keys.
+const ALIASES: &[(&str, &str)] = &[
     ("return", "Enter"),
     ("esc", "Escape"),
     ("del", "Delete"),
@@ -40,8 +40,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("page_down", "PageDown"),
 ];
 
-/// Keys of signs on an American keyboard: plain, with shift, where, code of Windows.
-const SIGNS: &[(char, char, &str, u32)] = &[
+/// Digit and punctuation keys of a US keyboard: character, character with Shift, code, Windows key code.
+const SYMBOLS: &[(char, char, &str, u32)] = &[
     ('-', '_', "Minus", 189),
     ('=', '+', "Equal", 187),
     ('[', '{', "BracketLeft", 219),
@@ -70,7 +70,7 @@ const CONTROL: u32 = 2;
 const META: u32 = 4;
 const SHIFT: u32 = 8;
 
-/// One key.
+/// A key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     key: String,
@@ -79,7 +79,7 @@ pub(super) struct Key {
     text: String,
 }
 
-/// A key with those that are held meanwhile.
+/// A key with the modifier keys that are held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chord {
     held: Vec<(Key, u32)>,
@@ -98,7 +98,7 @@ impl Key {
         } else if char == ' ' {
             ("Space".to_owned(), 32)
         } else {
-            let sign = SIGNS
+            let sign = SYMBOLS
                 .iter()
                 .find(|(plain, shifted, ..)| char == *plain || char == *shifted);
             sign.map_or((String::new(), 0), |(_, _, code, number)| {
@@ -113,9 +113,9 @@ impl Key {
         }
     }
 
-    /// The protocol's words for pressing it.
+    /// The protocol event for pressing the key.
     pub(super) fn down(&self, modifiers: u32) -> Value {
-        // With these held a key is a command and types nothing.
+        // With these modifiers a key types no character.
         let text = if modifiers & (ALT | CONTROL | META) == 0 {
             self.text.as_str()
         } else {
@@ -134,7 +134,7 @@ impl Key {
         event
     }
 
-    /// The protocol's words for letting it go.
+    /// The protocol event for releasing the key.
     pub(super) fn up(&self, modifiers: u32) -> Value {
         self.event("keyUp", modifiers)
     }
@@ -151,10 +151,10 @@ impl Key {
 }
 
 impl Chord {
-    /// From a text like `Enter`, `Control+A` or `Shift+Tab`.
-    pub(super) fn read(text: &str) -> Result<Self, Problem> {
+    /// Parses a text such as `Enter`, `Control+A` or `Shift+Tab`.
+    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         let text = if text == " " { text } else { text.trim() };
-        // The plus sign itself is a key too.
+        // The plus sign is a key too.
         let (held, last) = match text.strip_suffix("++") {
             Some(before) => (before, "+"),
             None if text == "+" => ("", "+"),
@@ -173,7 +173,7 @@ impl Chord {
         Ok(Self { held, key })
     }
 
-    /// The protocol's words for all of it, in order.
+    /// The protocol events for the combination, in order.
     pub(super) fn events(&self) -> Vec<Value> {
         let mut events = Vec::new();
         let mut modifiers = 0;
@@ -235,28 +235,27 @@ fn key(name: &str, has_shift: bool, is_command: bool) -> Option<Key> {
     {
         return Some(named(&format!("F{number}"), 111 + number, ""));
     }
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == lower);
+    let other = ALIASES.iter().find(|(other, _)| *other == lower);
     let wanted = other.map_or(lower.as_str(), |(_, name)| name);
     let found = NAMED
         .iter()
         .find(|(name, ..)| name.eq_ignore_ascii_case(wanted));
     match found {
         Some((name, number, text)) => Some(named(name, *number, text)),
-        // Held for nothing, as games want it.
+        // A modifier key alone, as some games need it.
         None => modifier(wanted).map(|(key, _)| key),
     }
 }
 
 fn shifted(char: char) -> char {
-    let sign = SIGNS.iter().find(|(plain, ..)| *plain == char);
+    let sign = SYMBOLS.iter().find(|(plain, ..)| *plain == char);
     sign.map_or_else(|| char.to_ascii_uppercase(), |(_, shifted, ..)| *shifted)
 }
 
 fn unknown(name: &str) -> Problem {
     let names: Vec<_> = NAMED.iter().map(|(name, ..)| *name).collect();
     Problem::new(format!(
-        "there is no key {:?}; keys are single characters, F1 to F12, Space, {}, with Control+, Shift+, Alt+ or Meta+ \
-             before them",
+        "unknown key {:?}: use single characters, F1 to F12, Space, {}, optionally with Control+, Shift+, Alt+ or Meta+",
         super::notes::short(name, 40),
         names.join(", ")
     ))

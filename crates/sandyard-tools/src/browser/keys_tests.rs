@@ -3,7 +3,7 @@
 use super::*;
 
 fn first(text: &str) -> (String, String, String) {
-    let Chord { key, .. } = Chord::read(text).unwrap();
+    let Chord { key, .. } = Chord::parse(text).unwrap();
     (key.key, key.code, key.text)
 }
 
@@ -22,13 +22,13 @@ fn names_of_many_kinds_are_understood() {
     assert_eq!(first(" "), of(" ", "Space", " "));
     assert_eq!(first("é"), of("é", "", "é"));
     for bad in ["", "F13", "Hyper+A", "Entr", "Control+"] {
-        assert!(Chord::read(bad).is_err(), "{bad}");
+        assert!(Chord::parse(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
 fn what_is_held_is_let_go_of_again() {
-    let events = Chord::read("Control+Shift+K").unwrap().events();
+    let events = Chord::parse("Control+Shift+K").unwrap().events();
     let kinds: Vec<_> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap())

@@ -1,30 +1,30 @@
-//! The browser in the sandbox: one real Chromium, spoken to over a pipe.
+//! The browser in the sandbox: one Chromium, controlled over a pipe.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `find`, `process`, `profile` | the program, its processes and its folder |
-//! | `pipe` | the protocol's messages |
-//! | `state`, `downloads`, `notes` | what is known from events: tabs, dialogs, files |
-//! | `running` | a browser with its tabs |
-//! | `page` | one tab: scripts of ours in it, going somewhere, waiting for it |
-//! | `mouse`, `typing`, `keys` | hands |
-//! | `look` | eyes: the words and the picture every tool answers with |
+//! | `program`, `process`, `profile` | the program, its processes and its profile folder |
+//! | `pipe` | messages of the DevTools protocol |
+//! | `state`, `downloads`, `notes` | state from events: tabs, dialogs, downloads |
+//! | `running` | a running browser with its tabs |
+//! | `page` | a tab: scripts, navigation, waiting for it to load |
+//! | `mouse`, `typing`, `keys` | input |
+//! | `observe` | the text and the screenshot that every tool returns |
 //! | `tools` | the tools |
 //!
-//! It is started on first use, by one call at a time; calls take turns. It ends with the tool server, or when nobody has used
-//! it for a while. If it ends by itself, the next call starts another and says so.
+//! The first call starts the browser; calls use it one at a time. It ends with the tool server, or after a time without calls. If it
+//! crashes, the next call starts another one and says so.
 
 pub(crate) mod address;
 mod downloads;
-mod find;
 mod keys;
-mod look;
 mod mouse;
 mod notes;
+mod observe;
 mod page;
 mod pipe;
 mod process;
 mod profile;
+mod program;
 mod running;
 mod state;
 #[cfg(test)]
@@ -40,25 +40,25 @@ use tokio::time::Instant;
 
 use self::running::Running;
 use crate::reply::Problem;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 pub(crate) use self::tools::tools;
 
-/// The one browser, started on first use.
+/// The browser, started on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Browser {
     slot: Arc<Mutex<Slot>>,
     limits: Limits,
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Until a page that was asked for is there.
+    /// For a navigation.
     navigation: Duration,
-    /// Until a page has come to rest after something was done in it.
-    rest: Duration,
-    /// Without a call until the browser is ended: it is the largest thing in most sandboxes.
+    /// For a page to load after an action.
+    load: Duration,
+    /// Without a call until the browser ends, because it needs much memory.
     idle: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             navigation: Duration::from_secs(30),
-            rest: Duration::from_secs(5),
+            load: Duration::from_secs(5),
             idle: Duration::from_secs(10 * 60),
         }
     }
@@ -75,8 +75,8 @@ impl Default for Limits {
 #[derive(Debug)]
 struct Slot {
     running: Option<Running>,
-    used: Instant,
-    /// How many have been started.
+    last_used: Instant,
+    /// Number of browsers started so far.
     started: u64,
 }
 
@@ -84,22 +84,22 @@ impl Default for Slot {
     fn default() -> Self {
         Self {
             running: None,
-            used: Instant::now(),
+            last_used: Instant::now(),
             started: 0,
         }
     }
 }
 
-/// The browser while one call uses it.
+/// Exclusive use of the browser for one call.
 #[derive(Debug)]
-struct Turn {
+struct BrowserGuard {
     slot: OwnedMutexGuard<Slot>,
     limits: Limits,
 }
 
 impl Browser {
-    /// A turn with the browser, started if need be.
-    async fn turn(&self, workshop: &Workshop) -> Result<Turn, Problem> {
+    /// Waits for exclusive use of the browser, and starts it if necessary.
+    async fn acquire(&self, tool_state: &ToolState) -> Result<BrowserGuard, Problem> {
         let mut slot = self.slot.clone().lock_owned().await;
         let mut has_ended = false;
         if slot.running.as_ref().is_some_and(Running::is_ended)
@@ -109,33 +109,33 @@ impl Browser {
             old.end().await;
         }
         if slot.running.is_none() {
-            let running = Running::start(workshop).await?;
+            let running = Running::start(tool_state).await?;
             if has_ended {
-                running.state.note(
-                    "the browser had ended by itself and was started again: the tabs it had are gone",
-                );
+                running
+                    .state
+                    .note("the browser had crashed and was restarted: its tabs are gone");
             }
             slot.running = Some(running);
             slot.started += 1;
             let watched = Arc::downgrade(&self.slot);
             tokio::spawn(end_when_idle(watched, slot.started, self.limits.idle));
         }
-        slot.used = Instant::now();
-        Ok(Turn {
+        slot.last_used = Instant::now();
+        Ok(BrowserGuard {
             slot,
             limits: self.limits,
         })
     }
 
-    /// Ends it without waiting, for the end of the tool server. In the middle of a call only its folder is left behind, which
-    /// the next one to start removes: a browser whose pipe is closed ends by itself.
+    /// Ends the browser without waiting, when the tool server ends. During a call only its profile folder remains, which the next start
+    /// removes: a browser whose pipe is closed ends by itself.
     pub(crate) fn end_now(&self) {
         if let Ok(mut slot) = self.slot.try_lock() {
             slot.running = None;
         }
     }
 
-    /// Ends it, so that the next turn begins with a new one.
+    /// Ends the browser, so that the next call starts a new one.
     async fn end(&self) {
         let running = self.slot.lock().await.running.take();
         if let Some(running) = running {
@@ -144,22 +144,22 @@ impl Browser {
     }
 }
 
-impl Turn {
+impl BrowserGuard {
     fn running(&self) -> Result<&Running, Problem> {
         self.slot
             .running
             .as_ref()
-            .ok_or_else(|| Problem::new("the browser has ended; call again"))
+            .ok_or_else(|| Problem::new("the browser has ended: call again"))
     }
 }
 
-impl Drop for Turn {
+impl Drop for BrowserGuard {
     fn drop(&mut self) {
-        self.slot.used = Instant::now();
+        self.slot.last_used = Instant::now();
     }
 }
 
-/// Ends the browser that was started with this number when nobody has used it for so long.
+/// Ends the browser with this number after a time without calls.
 async fn end_when_idle(slot: Weak<Mutex<Slot>>, number: u64, idle: Duration) {
     let mut wake = Instant::now() + idle;
     loop {
@@ -168,7 +168,7 @@ async fn end_when_idle(slot: Weak<Mutex<Slot>>, number: u64, idle: Duration) {
             return;
         };
         let mut slot = slot.lock().await;
-        wake = slot.used + idle;
+        wake = slot.last_used + idle;
         if slot.running.is_none() || slot.started != number {
             return;
         }

@@ -1,4 +1,4 @@
-//! The mouse.
+//! Mouse input.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use super::pipe::Failure;
 use super::state::{HEIGHT, WIDTH};
 use crate::reply::Problem;
 
-/// Steps of a drag. Pages look at the way, not only at its ends.
+/// Number of mouse moves of a drag, because pages expect several.
 const STEPS: u32 = 12;
 
-/// A place in the page as it is seen.
+/// A position in the visible part of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     x: f64,
@@ -20,7 +20,7 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// The middle of the page.
+    /// The centre of the page.
     pub(super) fn middle() -> Self {
         Self {
             x: f64::from(WIDTH) / 2.0,
@@ -28,15 +28,15 @@ impl Point {
         }
     }
 
-    /// From coordinates somebody gave. 0 is the first pixel.
+    /// Checks coordinates; 0 is the first pixel.
     pub(super) fn new(x: f64, y: f64) -> Result<Self, Problem> {
         let is_in = |value: f64, size: u32| value >= 0.0 && value < f64::from(size);
         if is_in(x, WIDTH) && is_in(y, HEIGHT) {
             return Ok(Self { x, y });
         }
         Err(Problem::new(format!(
-            "({x}, {y}) is not on the page as it is seen, which is {WIDTH} by {HEIGHT} pixels; scroll first, and take \
-             coordinates from the last screenshot"
+            "({x}, {y}) is not in the visible part of the page, which is {WIDTH} by {HEIGHT} pixels: scroll first, and use coordinates of \
+             the last screenshot"
         )))
     }
 }
@@ -50,29 +50,29 @@ impl fmt::Display for Point {
 /// Clicks, once or twice.
 pub(super) async fn click(page: &Page<'_>, at: Point, count: u32) -> Result<(), Failure> {
     event(page, "mouseMoved", at, json!({})).await?;
-    let hold = Hold { page, at };
+    let button = PressedButton { page, at };
     for number in 1..=count {
         let more = json!({ "button": "left", "buttons": 1, "clickCount": number });
         event(page, "mousePressed", at, more).await?;
         let more = json!({ "button": "left", "buttons": 0, "clickCount": number });
         event(page, "mouseReleased", at, more).await?;
     }
-    hold.done();
+    button.released();
     Ok(())
 }
 
-/// Turns the wheel by so many pixels.
+/// Turns the mouse wheel by a number of pixels.
 pub(super) async fn wheel(page: &Page<'_>, at: Point, by: f64) -> Result<(), Failure> {
     event(page, "mouseWheel", at, json!({ "deltaX": 0, "deltaY": by })).await
 }
 
-/// Presses the button at one place and lets it go at another. What the page wants to be dragged comes along.
+/// Presses the button at one position and releases it at another. Drags the element if it is draggable.
 pub(super) async fn drag(page: &Page<'_>, from: Point, to: Point) -> Result<(), Failure> {
-    // The browser would hand what is dragged to the desktop, which there is none of: it is handed to us instead.
+    // Without a desktop, drag and drop works only if we intercept the drag events.
     page.running.state.take_drag();
     page.send("Input.setInterceptDrags", json!({ "enabled": true }))
         .await?;
-    let hold = Hold { page, at: to };
+    let button = PressedButton { page, at: to };
     event(page, "mouseMoved", from, json!({})).await?;
     let pressed = json!({ "button": "left", "buttons": 1, "clickCount": 1 });
     event(page, "mousePressed", from, pressed).await?;
@@ -108,7 +108,7 @@ pub(super) async fn drag(page: &Page<'_>, from: Point, to: Point) -> Result<(), 
     }
     let released = json!({ "button": "left", "buttons": 0, "clickCount": 1 });
     event(page, "mouseReleased", to, released).await?;
-    hold.done();
+    button.released();
     page.act("Input.setInterceptDrags", json!({ "enabled": false }))
         .await
 }
@@ -130,24 +130,24 @@ fn merged(kind: &str, at: Point, mut more: Value) -> Value {
     more
 }
 
-/// The button while it is held: let go of even if nobody waits for that any more.
-struct Hold<'a> {
+/// A pressed mouse button. Dropping it releases the button, even if the call is cancelled.
+struct PressedButton<'a> {
     page: &'a Page<'a>,
     at: Point,
 }
 
-impl Hold<'_> {
-    fn done(self) {
+impl PressedButton<'_> {
+    fn released(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for PressedButton<'_> {
     fn drop(&mut self) {
         let more = json!({ "button": "left", "buttons": 0, "clickCount": 1 });
         let released = merged("mouseReleased", self.at, more);
-        self.page.tell("Input.dispatchMouseEvent", released);
+        self.page.notify("Input.dispatchMouseEvent", released);
         self.page
-            .tell("Input.setInterceptDrags", json!({ "enabled": false }));
+            .notify("Input.setInterceptDrags", json!({ "enabled": false }));
     }
 }

@@ -1,37 +1,37 @@
-//! What came up and is told with the next answer.
+//! Notes for the next reply.
 
-/// Most notes in one answer. A page can bring up as many as it likes.
-const MAX: usize = 20;
+/// Maximum number of notes in a reply.
+const MAX_NOTES: usize = 20;
 
-/// Notes in the order they came, bounded.
+/// Notes in order.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    kept: Vec<String>,
-    left_out: usize,
+    notes: Vec<String>,
+    dropped: usize,
 }
 
 impl Notes {
-    /// One more.
-    pub(super) fn add(&mut self, words: String) {
-        if self.kept.len() < MAX {
-            self.kept.push(words);
+    /// Adds a note.
+    pub(super) fn add(&mut self, text: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(text);
         } else {
-            self.left_out += 1;
+            self.dropped += 1;
         }
     }
 
-    /// All of them; then there are none.
+    /// Removes and returns all notes.
     pub(super) fn take(&mut self) -> Vec<String> {
-        let left_out = std::mem::take(&mut self.left_out);
-        let mut notes = std::mem::take(&mut self.kept);
-        if left_out > 0 {
-            notes.push(format!("{left_out} more of these came up"));
+        let dropped = std::mem::take(&mut self.dropped);
+        let mut notes = std::mem::take(&mut self.notes);
+        if dropped > 0 {
+            notes.push(format!("{dropped} more notes were dropped"));
         }
         notes
     }
 }
 
-/// A page's text on one line, cut to so many characters.
+/// A text as one line, truncated to a number of characters.
 pub(super) fn short(text: &str, limit: usize) -> String {
     let mut one_line = String::new();
     for (count, char) in text.chars().enumerate() {
@@ -49,19 +49,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_counted_and_not_kept() {
+    fn too_many_notes_are_counted() {
         let mut notes = Notes::default();
         for number in 0..1000 {
             notes.add(number.to_string());
         }
         let taken = notes.take();
-        assert_eq!(taken.len(), MAX + 1);
-        assert_eq!(taken[MAX], "980 more of these came up");
+        assert_eq!(taken.len(), MAX_NOTES + 1);
+        assert_eq!(taken[MAX_NOTES], "980 more notes were dropped");
         assert!(notes.take().is_empty());
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn a_text_is_truncated_between_characters() {
         assert_eq!(short("äöü\nß", 4), "äöü …");
         assert_eq!(short("äöü", 3), "äöü");
     }

@@ -1,4 +1,4 @@
-//! One tab: scripts of ours in it, going somewhere, waiting for it.
+//! A tab: scripts, navigation, and waiting for it to load.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::pipe::Failure;
 use super::running::Running;
 use super::state::Tab;
 
-/// The world our scripts live in. They see the same page, and the page cannot see or change them.
+/// Isolated world of our scripts: they see the page, but the page cannot see or change them.
 const WORLD: &str = "sandyard";
-/// Between two looks at whether a page has come to rest.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checks whether a page has loaded.
+const POLL: Duration = Duration::from_millis(50);
 
 /// A tab of a running browser.
 #[derive(Debug)]
@@ -23,32 +23,32 @@ pub(super) struct Page<'a> {
     session: String,
 }
 
-/// How it went to wait for a page.
+/// Result of waiting for a page to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// It is there.
+pub(super) enum LoadState {
+    /// The page has loaded.
     Loaded,
-    /// Not all of it is.
+    /// The page is still loading.
     StillLoading,
-    /// Its scripts keep it from answering.
+    /// Its scripts keep it from responding.
     Busy,
 }
 
-/// How it went to go somewhere.
+/// Result of a navigation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// The page is on its way.
-    Begun,
-    /// Nothing came in time, and it was given up.
-    Nothing,
-    /// It was no page: a file to keep, or nothing at all.
-    NoPage,
-    /// It cannot be reached.
+pub(super) enum Navigation {
+    /// The page is loading.
+    Started,
+    /// The server did not answer in time, and loading was cancelled.
+    TimedOut,
+    /// The response is a download or empty.
+    NotAPage,
+    /// The navigation failed.
     Failed(String),
 }
 
 impl<'a> Page<'a> {
-    /// Of this tab.
+    /// The page of a tab.
     pub(super) fn new(running: &'a Running, tab: &Tab) -> Self {
         Self {
             running,
@@ -57,7 +57,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What is known of it.
+    /// The state of the tab.
     pub(super) fn tab(&self) -> Result<Tab, Failure> {
         let tab = self.running.state.tab(&self.target);
         match tab {
@@ -68,15 +68,15 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Asks for something.
+    /// Sends a command and waits for its result.
     pub(super) async fn send(&self, method: &str, params: Value) -> Result<Value, Failure> {
         let pipe = &self.running.pipe;
-        // Whoever asks a page whose process has ended waits for nothing.
+        // A crashed page would not answer.
         self.tab()?;
         pipe.send(Some(&self.session), method, params).await
     }
 
-    /// Does something with the page. It may close for it before the browser has said that it was done, and then it was.
+    /// Sends a command. If the page closes before the browser answers, the command has succeeded.
     pub(super) async fn act(&self, method: &str, params: Value) -> Result<(), Failure> {
         match self.send(method, params).await {
             Ok(_) | Err(Failure::Closed) => Ok(()),
@@ -84,108 +84,114 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Asks for something whose answer nobody needs.
-    pub(super) fn tell(&self, method: &str, params: Value) {
-        self.running.pipe.tell(Some(&self.session), method, params);
+    /// Sends a command without waiting for its result.
+    pub(super) fn notify(&self, method: &str, params: Value) {
+        self.running
+            .pipe
+            .notify(Some(&self.session), method, params);
     }
 
-    /// Calls a function of ours in the page, with these arguments.
+    /// Calls a script function in the page.
     pub(super) async fn script(
         &self,
         function: &str,
         arguments: &[Value],
     ) -> Result<Value, Failure> {
         let world = json!({ "frameId": self.target, "worldName": WORLD });
-        let made = self.send("Page.createIsolatedWorld", world).await?;
+        let created = self.send("Page.createIsolatedWorld", world).await?;
         let arguments: Vec<_> = arguments
             .iter()
             .map(|value| json!({ "value": value }))
             .collect();
         let call = json!({
             "functionDeclaration": function,
-            "executionContextId": made["executionContextId"],
+            "executionContextId": created["executionContextId"],
             "arguments": arguments,
             "returnByValue": true,
         });
         let answer = self.send("Runtime.callFunctionOn", call).await?;
         if let Some(problem) = answer.get("exceptionDetails") {
-            let words = problem["exception"]["description"]
+            let text = problem["exception"]["description"]
                 .as_str()
                 .or_else(|| problem["text"].as_str())
                 .unwrap_or_default();
-            return Err(Failure::Refused(short(words, 300)));
+            return Err(Failure::Refused(short(text, 300)));
         }
         Ok(answer["result"]["value"].clone())
     }
 
-    /// Goes to an address. Returns when its first bytes are there.
-    pub(super) async fn go(&self, url: &str, deadline: Instant) -> Result<Arrival, Failure> {
-        let patience = deadline.saturating_duration_since(Instant::now());
+    /// Navigates to a URL. Returns when the response starts.
+    pub(super) async fn navigate(
+        &self,
+        url: &str,
+        deadline: Instant,
+    ) -> Result<Navigation, Failure> {
+        let limit = deadline.saturating_duration_since(Instant::now());
         self.tab()?;
-        // The browser answers nothing else about the tab until there is something: nobody is left waiting for that.
-        let stop = Stop(self);
+        // The browser does not answer other commands of the tab until the response starts, so cancel loading if the call ends.
+        let stop = StopLoading(self);
         let answer = self
             .running
             .pipe
             .send_within(
-                patience,
+                limit,
                 Some(&self.session),
                 "Page.navigate",
                 json!({ "url": url }),
             )
             .await;
         let answer = match answer {
-            Err(Failure::Silent) => return Ok(Arrival::Nothing),
+            Err(Failure::TimedOut) => return Ok(Navigation::TimedOut),
             other => other?,
         };
         std::mem::forget(stop);
         Ok(match answer["errorText"].as_str() {
-            Some("net::ERR_ABORTED") => Arrival::NoPage,
-            Some(error) if !error.is_empty() => Arrival::Failed(error.to_owned()),
-            _ => Arrival::Begun,
+            Some("net::ERR_ABORTED") => Navigation::NotAPage,
+            Some(error) if !error.is_empty() => Navigation::Failed(error.to_owned()),
+            _ => Navigation::Started,
         })
     }
 
-    /// Waits until nothing is on its way any more and what is there is complete.
-    pub(super) async fn rest(&self, deadline: Instant) -> Result<Rest, Failure> {
-        let mut calm = 0;
+    /// Waits until the page has loaded.
+    pub(super) async fn wait_for_load(&self, deadline: Instant) -> Result<LoadState, Failure> {
+        let mut ready_count = 0;
         loop {
-            sleep(LOOK).await;
-            let answer = timeout_at(deadline, self.script(READY, &[])).await;
+            sleep(POLL).await;
+            let answer = timeout_at(deadline, self.script(READY_STATE, &[])).await;
             let is_loading = self.tab()?.is_loading;
-            let state = match answer.unwrap_or(Err(Failure::Silent)) {
+            let state = match answer.unwrap_or(Err(Failure::TimedOut)) {
                 Ok(state) => state,
-                // While another document is awaited the one that is there is not spoken to.
-                Err(Failure::Silent) if is_loading && Instant::now() < deadline => Value::Null,
-                Err(Failure::Silent) if is_loading => return Ok(Rest::StillLoading),
-                Err(Failure::Silent) => return Ok(Rest::Busy),
-                // Between two documents there is no place for scripts.
+                // While another document loads, the current one does not answer.
+                Err(Failure::TimedOut) if is_loading && Instant::now() < deadline => Value::Null,
+                Err(Failure::TimedOut) if is_loading => return Ok(LoadState::StillLoading),
+                Err(Failure::TimedOut) => return Ok(LoadState::Busy),
+                // Between two documents scripts cannot run.
                 Err(Failure::Refused(_)) => Value::Null,
                 Err(failure) => return Err(failure),
             };
-            // Twice, since a click needs a moment until something is on its way.
-            calm = if state == "complete" && !is_loading {
-                calm + 1
+            // Check twice, because loading starts a moment after a click.
+            ready_count = if state == "complete" && !is_loading {
+                ready_count + 1
             } else {
                 0
             };
-            if calm == 2 {
-                return Ok(Rest::Loaded);
+            if ready_count == 2 {
+                return Ok(LoadState::Loaded);
             }
             if Instant::now() >= deadline {
-                return Ok(Rest::StillLoading);
+                return Ok(LoadState::StillLoading);
             }
         }
     }
 }
 
-/// Gives up what is on its way when it is dropped.
-struct Stop<'a>(&'a Page<'a>);
+/// Cancels loading when it is dropped.
+struct StopLoading<'a>(&'a Page<'a>);
 
-impl Drop for Stop<'_> {
+impl Drop for StopLoading<'_> {
     fn drop(&mut self) {
-        self.0.tell("Page.stopLoading", json!({}));
+        self.0.notify("Page.stopLoading", json!({}));
     }
 }
 
-const READY: &str = "function() { return document.readyState; }";
+const READY_STATE: &str = "function() { return document.readyState; }";

@@ -1,7 +1,7 @@
-//! The browser's protocol (CDP) over its pipe: JSON messages with a NUL after each.
+//! The DevTools protocol (CDP) over a pipe: JSON messages, each followed by a NUL.
 //!
-//! What is sent with [`Pipe::send`] is answered by a message of the same id. What comes without an id is an event. It is given
-//! to one function in the order it came, before any answer that came later is.
+//! A command of [`Pipe::send`] is answered by a message with the same ID. Messages without an ID are events. One function handles them
+//! in order, before later answers are delivered.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,26 +16,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reply::Problem;
 
-/// Largest message. A screenshot is a few MiB; whoever sends more is broken.
+/// Maximum size of a message. A screenshot has a few MiB.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
-/// Read at once.
-const READ: usize = 64 * 1024;
-/// How long an answer may take, where nothing else is said. Answers that need the page wait for its scripts, and
-/// machines may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Size of a read.
+const READ_SIZE: usize = 64 * 1024;
+/// Default time limit of a command. Some commands wait for the page's scripts.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why there is no answer.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Failure {
     /// The browser has ended.
     Ended,
     /// The page's process has ended.
     Crashed,
-    /// The tab is there no more.
+    /// The tab was closed.
     Closed,
-    /// There was none in time.
-    Silent,
-    /// The browser, or a script of ours in the page, said no.
+    /// There was no answer in time.
+    TimedOut,
+    /// The browser, or a script, returned an error.
     Refused(String),
 }
 
@@ -43,23 +42,23 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Ended => Self::new(
-                "the browser ended in the middle of this; call again, and a new one is started with no tabs of the old",
+                "the browser ended during this call: call again to start a new one without the old tabs",
             ),
-            Failure::Crashed => Self::new(
-                "the page crashed; call browser_navigation to open it again or another, in a new tab",
-            ),
+            Failure::Crashed => {
+                Self::new("the page crashed: call browser_navigation to open it again in a new tab")
+            }
             Failure::Closed => Self::new(
-                "the tab was closed in the middle of this; call browser_view_interactive_elements or another tool to see the one behind it",
+                "the tab was closed during this call: call browser_view_interactive_elements or another tool to see the current tab",
             ),
-            Failure::Silent => Self::new(
-                "the page does not respond, its scripts may be busy; try browser_wait, or browser_restart with a URL",
+            Failure::TimedOut => Self::new(
+                "the page does not respond, its scripts may be busy: try browser_wait, or browser_restart with a URL",
             ),
-            Failure::Refused(why) => Self::new(format!("the browser refused: {why}")),
+            Failure::Refused(why) => Self::new(format!("the browser returned an error: {why}")),
         }
     }
 }
 
-/// One end of the pipe; cheap to clone.
+/// The connection to the browser; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Pipe {
     shared: Arc<Shared>,
@@ -77,19 +76,19 @@ struct Waiting {
     answer: oneshot::Sender<Result<Value, Failure>>,
 }
 
-/// Something that happened.
+/// An event of the browser.
 #[derive(Debug)]
 pub(super) struct Event<'a> {
-    /// In which tab's session; empty for the browser's.
+    /// Session of the tab; empty for the browser.
     pub(super) session: &'a str,
-    /// What.
+    /// Name of the event.
     pub(super) method: &'a str,
-    /// More on it.
+    /// Parameters of the event.
     pub(super) params: &'a Value,
 }
 
 impl Pipe {
-    /// Over these two, with a function for events. It must not wait.
+    /// A connection over these streams, with a function for events, which must not block.
     pub(super) fn new<W, R, E>(input: W, output: R, on_event: E) -> Self
     where
         W: AsyncWrite + Unpin + Send + 'static,
@@ -116,20 +115,20 @@ impl Pipe {
         pipe
     }
 
-    /// Asks for something in a tab's session, or the browser's, and waits for the answer.
+    /// Sends a command to a tab's session, or to the browser, and waits for the answer.
     pub(super) async fn send(
         &self,
         session: Option<&str>,
         method: &str,
         params: Value,
     ) -> Result<Value, Failure> {
-        self.send_within(PATIENCE, session, method, params).await
+        self.send_within(TIMEOUT, session, method, params).await
     }
 
-    /// The same with another patience.
+    /// Sends a command with another time limit.
     pub(super) async fn send_within(
         &self,
-        patience: Duration,
+        limit: Duration,
         session: Option<&str>,
         method: &str,
         params: Value,
@@ -143,25 +142,24 @@ impl Pipe {
                 answer,
             },
         );
-        // Nobody waits any more when this is dropped, answered or not.
+        // Removes the entry when this is dropped, answered or not.
         let _entry = Entry { pipe: self, id };
         self.put(id, session, method, params)?;
         tokio::select! {
             answer = answered => answer.unwrap_or(Err(Failure::Ended)),
-            () = tokio::time::sleep(patience) => Err(Failure::Silent),
+            () = tokio::time::sleep(limit) => Err(Failure::TimedOut),
             () = self.shared.ended.cancelled() => Err(Failure::Ended),
         }
     }
 
-    /// Asks for something whose answer nobody needs.
-    pub(super) fn tell(&self, session: Option<&str>, method: &str, params: Value) {
+    /// Sends a command without waiting for its answer.
+    pub(super) fn notify(&self, session: Option<&str>, method: &str, params: Value) {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        // If the browser has ended, so has what it was to be told about.
         let _ = self.put(id, session, method, params);
     }
 
-    /// Everybody who waits for this session does so in vain, for this reason.
-    pub(super) fn give_up(&self, session: &str, failure: &Failure) {
+    /// Fails all pending commands of a session.
+    pub(super) fn fail_session(&self, session: &str, failure: &Failure) {
         let mut waiting = self.waiting();
         for (_, lost) in
             waiting.extract_if(|_, waiting| waiting.session.as_deref() == Some(session))
@@ -170,12 +168,12 @@ impl Pipe {
         }
     }
 
-    /// Whether there is nobody at the other end.
+    /// Returns whether the browser has closed the connection.
     pub(super) fn is_ended(&self) -> bool {
         self.shared.ended.is_cancelled()
     }
 
-    /// Lets go of the other end, and of everybody who waits for it.
+    /// Closes the connection and fails all pending commands.
     pub(super) fn end(&self) {
         self.shared.ended.cancel();
         self.waiting().clear();
@@ -216,7 +214,7 @@ impl Pipe {
                 )),
                 None => Ok(message["result"].clone()),
             };
-            // Whoever does not wait any more needs no answer.
+            // The caller may be gone.
             let _ = waiting.answer.send(answer);
         }
     }
@@ -275,7 +273,7 @@ async fn read(
     let mut buffer: Vec<u8> = Vec::new();
     loop {
         let seen = buffer.len();
-        buffer.reserve(READ);
+        buffer.reserve(READ_SIZE);
         let count = tokio::select! {
             count = output.read_buf(&mut buffer) => count,
             () = ended.cancelled() => return,
@@ -297,7 +295,7 @@ async fn read(
             }
             rest = &rest[end + 1..];
         }
-        // A large screenshot must not cost its memory for ever.
+        // A new buffer, to free the memory of a large screenshot.
         buffer = rest.to_vec();
     }
 }

@@ -1,4 +1,4 @@
-//! The browser's processes.
+//! The processes of the browser.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,20 +12,19 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::profile::Profile;
 
-/// How much of its last words is kept.
-const MAX_WORDS: usize = 2000;
+/// Number of bytes of standard error to keep.
+const MAX_STDERR: usize = 2000;
 
-/// Speaks over descriptors 3 and 4, so that there is no port anybody else could connect to. The shell only moves them there.
+/// The browser uses descriptors 3 and 4, so that there is no port that others could connect to. The shell moves them there.
 const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 
-/// What it is always started with.
+/// Command-line flags.
 const FLAGS: &[&str] = &[
     "--headless=new",
     "--remote-debugging-pipe",
-    // Chromium's own sandbox needs user namespaces or a set-uid helper. Inside a sandbox there are neither, and what it
-    // would keep pages from is what the sandbox keeps everything from.
+    // Chromium's own sandbox needs user namespaces or a set-user-ID helper, which our sandboxes do not have. Our sandbox takes its place.
     "--no-sandbox",
-    // /dev/shm is small in many sandboxes, and a full one crashes pages.
+    // /dev/shm is small in many sandboxes, and pages crash when it is full.
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-quic",
@@ -42,12 +41,12 @@ const FLAGS: &[&str] = &[
     "--disable-crash-reporter",
     "--disable-client-side-phishing-detection",
     "--disable-print-preview",
-    // Restored and prerendered pages would have other frames than their tabs.
+    // In restored and prerendered pages the main frame differs from the target.
     "--disable-features=Translate,MediaRouter,OptimizationHints,BackForwardCache,Prerender2",
     "--metrics-recording-only",
     "--password-store=basic",
     "--mute-audio",
-    // Pages in tabs that are not looked at keep their pace, and what is on the screenshot does not depend on the host.
+    // Background tabs keep their speed, and screenshots do not depend on the host.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
@@ -58,17 +57,17 @@ const FLAGS: &[&str] = &[
     "--window-size=1280,800",
 ];
 
-/// A running browser. All of it ends when this is dropped, and its folder is removed.
+/// The processes of a browser. Dropping this ends them and removes the profile folder.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    /// There until the end.
+    /// Present until the end.
     profile: Option<Profile>,
-    words: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
-    /// Starts this program in this folder. What it reads and what it writes come back with it.
+    /// Starts the program with a profile. Returns the two ends of its pipe too.
     pub(super) fn start(
         program: &Path,
         profile: Profile,
@@ -90,51 +89,49 @@ impl Process {
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(io::Error::other("its pipes are missing"));
+            return Err(io::Error::other("the pipes of the browser are missing"));
         };
-        let words = Arc::default();
-        tokio::spawn(keep_last_words(errors, Arc::clone(&words)));
+        let stderr = Arc::default();
+        tokio::spawn(collect_stderr(errors, Arc::clone(&stderr)));
         let process = Self {
             child,
             profile: Some(profile),
-            words,
+            stderr,
         };
         Ok((process, input, output))
     }
 
-    /// What it said last, for a start that fails.
-    pub(super) fn last_words(&self) -> String {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&words).trim().to_owned()
+    /// The end of its standard error, for a failed start.
+    pub(super) fn stderr_text(&self) -> String {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&stderr).trim().to_owned()
     }
 
-    /// Ends all of it and waits for that.
+    /// Kills the processes and waits for their end.
     pub(super) async fn end(mut self) {
         self.kill();
-        // What cannot be waited for is gone already.
         let _ = self.child.wait().await;
-        // It may have become thousands of files: not on the thread that answers.
+        // The profile may have thousands of files, so do not remove it on the async thread.
         let profile = self.profile.take();
         let _ = tokio::task::spawn_blocking(move || drop(profile)).await;
     }
 
-    /// Its process id, while it runs.
+    /// Process ID, while the browser runs.
     #[cfg(test)]
     pub(super) fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Where it keeps its things.
+    /// The profile folder.
     #[cfg(test)]
     pub(super) fn profile(&self) -> &Path {
         self.profile.as_ref().map(Profile::path).unwrap()
     }
 
     fn kill(&self) {
-        // Without an id it has been waited for: the number may be somebody else's by now.
+        // Without an ID the process was reaped, and another process may have the ID.
         let id = self.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = id.and_then(Pid::from_raw) {
-            // Whoever has ended needs no killing.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -146,12 +143,12 @@ impl Drop for Process {
     }
 }
 
-async fn keep_last_words(mut errors: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+async fn collect_stderr(mut errors: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0; 4096];
     while let Ok(count @ 1..) = errors.read(&mut chunk).await {
-        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend_from_slice(&chunk[..count]);
-        let surplus = words.len().saturating_sub(MAX_WORDS);
-        words.drain(..surplus);
+        let mut stderr = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr.extend_from_slice(&chunk[..count]);
+        let surplus = stderr.len().saturating_sub(MAX_STDERR);
+        stderr.drain(..surplus);
     }
 }

@@ -1,21 +1,21 @@
-//! The folder a browser keeps its things in.
+//! The profile folder of a browser.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the folders' names begin with; the process id of the tool server comes next.
+/// Prefix of the folders' names, followed by the process ID of the tool server.
 const PREFIX: &str = "sandyard-browser-";
 
-/// A folder of one browser's, removed when this is dropped. It blocks while it is made and while it is removed.
+/// A profile folder. Dropping it removes the folder. Creating and removing it blocks.
 #[derive(Debug)]
 pub(super) struct Profile(PathBuf);
 
 impl Profile {
-    /// Makes one. Those that a tool server which was killed has left are removed first.
-    pub(super) fn make() -> io::Result<Self> {
+    /// Creates a folder. Removes those of killed tool servers first.
+    pub(super) fn create() -> io::Result<Self> {
         let temporary = std::env::temp_dir();
-        sweep(&temporary);
+        remove_stale(&temporary);
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir_in(&temporary)?;
@@ -24,12 +24,12 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// For sockets and shared memory, so that they are removed with the rest.
+    /// Folder for sockets and shared memory, so that they are removed too.
     pub(super) fn temporary(&self) -> PathBuf {
         self.0.join("tmp")
     }
@@ -37,7 +37,7 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // Killed processes may need a moment to be gone, and until then they may still write.
+        // Killed processes may still write for a moment.
         for _ in 0..50 {
             match std::fs::remove_dir_all(&self.0) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -46,12 +46,12 @@ impl Drop for Profile {
                 _ => return,
             }
         }
-        tracing::warn!(folder = %self.0.display(), "the browser's folder could not be removed");
+        tracing::warn!(folder = %self.0.display(), "cannot remove the browser's profile folder");
     }
 }
 
-/// Removes what was left. Only our own user's can be removed, so nothing else is asked.
-fn sweep(temporary: &Path) {
+/// Removes folders of processes that no longer exist.
+fn remove_stale(temporary: &Path) {
     for entry in std::fs::read_dir(temporary).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner = name

@@ -7,20 +7,20 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::downloads::Downloads;
-use super::find;
 use super::notes::short;
 use super::page::Page;
 use super::pipe::{Failure, Pipe};
 use super::process::Process;
 use super::profile::Profile;
+use super::program;
 use super::state::{MAX_TABS, State};
 use crate::reply::Problem;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// How long its start may take. A cold disk and a busy machine make it slow, and many tests at once still slower.
-const START: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 40 });
+/// Time limit for the start. Longer in tests, which run on busy machines.
+const START_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 40 });
 
-/// The browser.
+/// A running browser.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) pipe: Pipe,
@@ -28,30 +28,30 @@ pub(super) struct Running {
     pub(super) process: Process,
 }
 
-/// One that did not get as far as its greeting.
-struct Unready {
+/// A browser that failed to start.
+struct FailedStart {
     failure: Failure,
-    words: String,
+    stderr: String,
 }
 
 impl Running {
-    /// Starts one, with no tab.
-    pub(super) async fn start(workshop: &Workshop) -> Result<Self, Problem> {
-        let program = find::find(|name| std::env::var_os(name))?;
-        Self::start_program(&program, workshop).await
+    /// Starts a browser without tabs.
+    pub(super) async fn start(tool_state: &ToolState) -> Result<Self, Problem> {
+        let program = program::find(|name| std::env::var_os(name))?;
+        Self::start_program(&program, tool_state).await
     }
 
-    /// Starts this program; once more where it ended at once, as browsers do now and then on a busy machine.
+    /// Starts a program. Tries again if it ends immediately, which happens on busy machines.
     pub(super) async fn start_program(
         program: &Path,
-        workshop: &Workshop,
+        tool_state: &ToolState,
     ) -> Result<Self, Problem> {
-        let first = match Self::attempt(program, workshop).await? {
+        let first = match Self::attempt(program, tool_state).await? {
             Ok(running) => return Ok(running),
             Err(first) => first,
         };
         let last = match first.failure {
-            Failure::Ended => match Self::attempt(program, workshop).await? {
+            Failure::Ended => match Self::attempt(program, tool_state).await? {
                 Ok(running) => return Ok(running),
                 Err(second) => second,
             },
@@ -59,27 +59,29 @@ impl Running {
         };
         let why = match last.failure {
             Failure::Refused(why) => why,
-            Failure::Silent => "it does not answer".to_owned(),
-            Failure::Ended | Failure::Crashed | Failure::Closed => "it ended at once".to_owned(),
+            Failure::TimedOut => "it does not answer".to_owned(),
+            Failure::Ended | Failure::Crashed | Failure::Closed => {
+                "it ended immediately".to_owned()
+            }
         };
         Err(Problem::new(format!(
-            "the browser could not be started: {why}; its last words: {}",
-            short(&last.words, 1500)
+            "the browser failed to start: {why}; its error output: {}",
+            short(&last.stderr, 1500)
         )))
     }
 
     async fn attempt(
         program: &Path,
-        workshop: &Workshop,
-    ) -> Result<Result<Self, Unready>, Problem> {
-        let folder = workshop.workspace.resolve("downloads").ok();
-        // Old folders may have to be removed: not on the thread that answers.
-        let made = tokio::task::spawn_blocking(Profile::make).await;
-        let profile = made.unwrap_or_else(|error| Err(error.into()));
+        tool_state: &ToolState,
+    ) -> Result<Result<Self, FailedStart>, Problem> {
+        let folder = tool_state.workspace.resolve("downloads").ok();
+        // This may remove old folders, so do not do it on the async thread.
+        let created = tokio::task::spawn_blocking(Profile::create).await;
+        let profile = created.unwrap_or_else(|error| Err(error.into()));
         let started = profile.and_then(|profile| Process::start(program, profile));
         let (process, input, output) = started.map_err(|error| {
             Problem::new(format!(
-                "the browser {} cannot be started: {error}",
+                "cannot start the browser {}: {error}",
                 program.display()
             ))
         })?;
@@ -105,43 +107,43 @@ impl Running {
             "flatten": true,
             "filter": [{ "type": "page" }, { "exclude": true }],
         });
-        let greeting = async {
+        let setup = async {
             running
-                .ask_within(
-                    START,
+                .send_within(
+                    START_TIMEOUT,
                     "Target.setDiscoverTargets",
                     json!({ "discover": true }),
                 )
                 .await?;
             running
-                .ask_within(START, "Target.setAutoAttach", attach)
+                .send_within(START_TIMEOUT, "Target.setAutoAttach", attach)
                 .await?;
             running
-                .ask_within(START, "Browser.setDownloadBehavior", behaviour)
+                .send_within(START_TIMEOUT, "Browser.setDownloadBehavior", behaviour)
                 .await
         };
-        Ok(match greeting.await {
+        Ok(match setup.await {
             Ok(_) => Ok(running),
             Err(failure) => {
-                let words = running.process.last_words();
+                let stderr = running.process.stderr_text();
                 running.end().await;
-                Err(Unready { failure, words })
+                Err(FailedStart { failure, stderr })
             }
         })
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether the browser has ended by itself.
     pub(super) fn is_ended(&self) -> bool {
         self.pipe.is_ended()
     }
 
-    /// Ends it and waits for that.
+    /// Ends the browser and waits for its end.
     pub(super) async fn end(self) {
         self.pipe.end();
         self.process.end().await;
     }
 
-    /// The tab that is looked at, opened if there is none. One whose page has crashed is replaced.
+    /// The current tab. Opens one if there is none, and replaces a crashed one.
     pub(super) async fn page(&self) -> Result<Page<'_>, Failure> {
         let (tabs, at) = self.state.tabs();
         let Some(tab) = at.map(|at| &tabs[at]) else {
@@ -151,7 +153,7 @@ impl Running {
             return Ok(Page::new(self, tab));
         }
         self.state.note(format!(
-            "the page {} had crashed; its tab was closed and an empty one opened",
+            "the page {} had crashed; its tab was closed and an empty tab was opened",
             short(&tab.url, 500)
         ));
         let close = json!({ "targetId": tab.target });
@@ -159,50 +161,50 @@ impl Running {
             self.pipe.send(None, "Target.closeTarget", close).await?;
             return self.open().await;
         }
-        // The last one is closed when there is another: with it the browser might end.
+        // Close the last tab only after opening another one, because the browser may end with it.
         let page = self.open().await?;
-        self.pipe.tell(None, "Target.closeTarget", close);
+        self.pipe.notify(None, "Target.closeTarget", close);
         Ok(page)
     }
 
-    /// A new tab, which is looked at from now on.
+    /// Opens a tab and makes it the current one.
     pub(super) async fn open(&self) -> Result<Page<'_>, Failure> {
         if self.state.tabs().0.len() >= MAX_TABS {
-            return Err(Failure::Refused(format!("{MAX_TABS} tabs are the most")));
+            return Err(Failure::Refused(format!(
+                "the maximum of {MAX_TABS} tabs is reached"
+            )));
         }
-        let made = self
-            .ask_within(
-                START,
+        let created = self
+            .send_within(
+                START_TIMEOUT,
                 "Target.createTarget",
                 json!({ "url": "about:blank" }),
             )
             .await?;
-        let target = made["targetId"].as_str().unwrap_or_default();
-        // The event that it is there comes before the answer.
+        let target = created["targetId"].as_str().unwrap_or_default();
+        // The event about the new tab arrives before the answer.
         let tab = self.state.tab(target).ok_or_else(|| {
-            Failure::Refused(format!(
-                "there is no room for another tab, {MAX_TABS} are the most"
-            ))
+            Failure::Refused(format!("the maximum of {MAX_TABS} tabs is reached"))
         })?;
-        self.look_at(target).await?;
+        self.select_tab(target).await?;
         Ok(Page::new(self, &tab))
     }
 
-    /// Looks at another tab.
-    pub(super) async fn look_at(&self, target: &str) -> Result<(), Failure> {
-        self.state.look_at(target);
+    /// Makes another tab the current one.
+    pub(super) async fn select_tab(&self, target: &str) -> Result<(), Failure> {
+        self.state.select_tab(target);
         self.pipe
             .send(None, "Target.activateTarget", json!({ "targetId": target }))
             .await?;
         Ok(())
     }
 
-    async fn ask_within(
+    async fn send_within(
         &self,
-        patience: Duration,
+        limit: Duration,
         method: &str,
         params: serde_json::Value,
     ) -> Result<serde_json::Value, Failure> {
-        self.pipe.send_within(patience, None, method, params).await
+        self.pipe.send_within(limit, None, method, params).await
     }
 }

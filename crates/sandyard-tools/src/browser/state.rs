@@ -1,4 +1,4 @@
-//! What is known of the browser from its events: tabs, and what came up since the last answer.
+//! State of the browser from its events: tabs, and notes for the next reply.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,29 +8,29 @@ use super::downloads::Downloads;
 use super::notes::{Notes, short};
 use super::pipe::{Event, Failure, Pipe};
 
-/// Size of the page in pixels, always.
+/// Width of the page, in pixels.
 pub(super) const WIDTH: u32 = 1280;
-/// The same, downwards.
+/// Height of the page, in pixels.
 pub(super) const HEIGHT: u32 = 800;
-/// Most tabs. Each costs tens of MiB.
+/// Maximum number of tabs. Each needs tens of MiB.
 pub(super) const MAX_TABS: usize = 20;
 
-/// One tab.
+/// A tab.
 #[derive(Debug, Clone)]
 pub(super) struct Tab {
-    /// Its name in the protocol, and that of its main frame.
+    /// ID of the target and of its main frame.
     pub(super) target: String,
-    /// Where it is spoken to.
+    /// ID of the protocol session.
     pub(super) session: String,
     pub(super) url: String,
     pub(super) title: String,
-    /// A document is on its way.
+    /// Whether a document is loading.
     pub(super) is_loading: bool,
-    /// Its process has ended.
+    /// Whether its process has crashed.
     pub(super) is_crashed: bool,
 }
 
-/// All of it.
+/// State of the browser.
 #[derive(Debug)]
 pub(super) struct State {
     inner: Mutex<Inner>,
@@ -40,16 +40,16 @@ pub(super) struct State {
 struct Inner {
     /// In the order they were opened.
     tabs: Vec<Tab>,
-    /// The one that is looked at.
+    /// Target of the current tab.
     current: Option<String>,
     notes: Notes,
     downloads: Downloads,
-    /// What a drag that has just begun carries.
+    /// Data of a drag that has just started.
     drag: Option<Value>,
 }
 
 impl State {
-    /// Nothing yet.
+    /// The state of a new browser.
     pub(super) fn new(downloads: Downloads) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -62,7 +62,7 @@ impl State {
         }
     }
 
-    /// The tabs, and which of them is looked at.
+    /// All tabs, and the index of the current one.
     pub(super) fn tabs(&self) -> (Vec<Tab>, Option<usize>) {
         let inner = self.lock();
         let at = inner
@@ -72,18 +72,18 @@ impl State {
         (inner.tabs.clone(), at)
     }
 
-    /// A tab by its name in the protocol.
+    /// Finds a tab by its target.
     pub(super) fn tab(&self, target: &str) -> Option<Tab> {
         let inner = self.lock();
         inner.position(target).map(|at| inner.tabs[at].clone())
     }
 
-    /// Looks at another tab.
-    pub(super) fn look_at(&self, target: &str) {
+    /// Makes another tab the current one.
+    pub(super) fn select_tab(&self, target: &str) {
         self.lock().current = Some(target.to_owned());
     }
 
-    /// What came up since the last time this was asked.
+    /// The notes since the last call.
     pub(super) fn take_notes(&self) -> Vec<String> {
         let mut inner = self.lock();
         let mut notes = inner.notes.take();
@@ -91,17 +91,17 @@ impl State {
         notes
     }
 
-    /// Something to tell with the next answer.
-    pub(super) fn note(&self, words: impl Into<String>) {
-        self.lock().notes.add(words.into());
+    /// Adds a note for the next reply.
+    pub(super) fn note(&self, text: impl Into<String>) {
+        self.lock().notes.add(text.into());
     }
 
-    /// What a drag that has begun since the last time carries.
+    /// The data of a drag that started since the last call.
     pub(super) fn take_drag(&self) -> Option<Value> {
         self.lock().drag.take()
     }
 
-    /// Something happened.
+    /// Handles an event.
     pub(super) fn on_event(&self, pipe: &Pipe, event: Event<'_>) {
         let params = event.params;
         let text = |key: &str| params[key].as_str().unwrap_or_default();
@@ -114,14 +114,14 @@ impl State {
             "Page.frameStartedLoading" => inner.loading(event.session, text("frameId"), true),
             "Page.frameStoppedLoading" => inner.loading(event.session, text("frameId"), false),
             "Page.javascriptDialogOpening" => inner.dialog(pipe, event.session, params),
-            "Page.fileChooserOpened" => inner.notes.add(
-                "the page asked for a file to be chosen; none was, there is no tool for it".into(),
-            ),
+            "Page.fileChooserOpened" => inner
+                .notes
+                .add("the page asked for a file upload, which is not supported".into()),
             "Input.dragIntercepted" => inner.drag = Some(params["data"].clone()),
             "Browser.downloadWillBegin" => inner.downloads.begin(params),
             "Browser.downloadProgress" => {
-                if let Some(words) = inner.downloads.progress(pipe, params) {
-                    inner.notes.add(words);
+                if let Some(note) = inner.downloads.progress(pipe, params) {
+                    inner.notes.add(note);
                 }
             }
             _ => {}
@@ -146,24 +146,24 @@ impl Inner {
             return;
         };
         if self.tabs.len() >= MAX_TABS {
-            pipe.tell(None, "Target.closeTarget", json!({ "targetId": target }));
+            pipe.notify(None, "Target.closeTarget", json!({ "targetId": target }));
             self.notes.add(format!(
-                "a page wanted another tab, which was refused: {MAX_TABS} are the most"
+                "a page wanted to open a tab, which was refused: the maximum is {MAX_TABS}"
             ));
             return;
         }
-        // The new page waits until all of this is done, so that nothing of it is missed.
-        let tell = |method, params| pipe.tell(Some(session), method, params);
-        tell("Page.enable", json!({}));
-        tell(
+        // The new page is paused until this is done, so that no event is missed.
+        let send = |method, params| pipe.notify(Some(session), method, params);
+        send("Page.enable", json!({}));
+        send(
             "Emulation.setDeviceMetricsOverride",
             json!({ "width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": false }),
         );
-        tell(
+        send(
             "Page.setInterceptFileChooserDialog",
             json!({ "enabled": true }),
         );
-        tell("Runtime.runIfWaitingForDebugger", json!({}));
+        send("Runtime.runIfWaitingForDebugger", json!({}));
         self.tabs.push(Tab {
             target: target.to_owned(),
             session: session.to_owned(),
@@ -174,7 +174,7 @@ impl Inner {
         });
         if info["openerId"].is_string() {
             self.notes.add(format!(
-                "a page opened tab {}, which is looked at now",
+                "a page opened tab {}, which is now the current tab",
                 self.tabs.len() - 1
             ));
         }
@@ -182,7 +182,7 @@ impl Inner {
     }
 
     fn closed(&mut self, pipe: &Pipe, session: &str) {
-        pipe.give_up(session, &Failure::Closed);
+        pipe.fail_session(session, &Failure::Closed);
         let Some(at) = self.tabs.iter().position(|tab| tab.session == session) else {
             return;
         };
@@ -190,7 +190,7 @@ impl Inner {
         if self.current.as_deref() == Some(&gone.target) {
             self.current = self.tabs.last().map(|tab| tab.target.clone());
             if let Some(target) = &self.current {
-                pipe.tell(None, "Target.activateTarget", json!({ "targetId": target }));
+                pipe.notify(None, "Target.activateTarget", json!({ "targetId": target }));
             }
         }
     }
@@ -212,39 +212,38 @@ impl Inner {
             let tab = &mut self.tabs[at];
             tab.is_crashed = true;
             tab.is_loading = false;
-            pipe.give_up(&tab.session, &Failure::Crashed);
+            pipe.fail_session(&tab.session, &Failure::Crashed);
         }
     }
 
     fn loading(&mut self, session: &str, frame: &str, is_loading: bool) {
-        // Frames inside of the page may load for ever: only the page itself counts.
+        // Only the main frame counts: other frames may load forever.
         let found = self.tabs.iter_mut().find(|tab| tab.session == session);
         if let Some(tab) = found.filter(|tab| tab.target == frame) {
             tab.is_loading = is_loading;
         }
     }
 
-    /// Everything else in the page waits until a dialog is answered, so it is answered here.
+    /// Answers a dialog, because it blocks everything else in the page.
     fn dialog(&mut self, pipe: &Pipe, session: &str, params: &Value) {
         let message = short(params["message"].as_str().unwrap_or_default(), 500);
-        let (accept, words) = match params["type"].as_str().unwrap_or_default() {
-            "alert" => (true, format!("an alert said {message:?} and was closed")),
-            // Whoever clicked meant it.
-            "confirm" => (true, format!("the page asked {message:?} and was told OK")),
+        let (accept, note) = match params["type"].as_str().unwrap_or_default() {
+            "alert" => (true, format!("an alert with {message:?} was closed")),
+            "confirm" => (
+                true,
+                format!("a confirmation with {message:?} was answered with OK"),
+            ),
             "beforeunload" => (
                 true,
-                "the page asked whether to leave it and was told yes".to_owned(),
+                "a confirmation to leave the page was answered with OK".to_owned(),
             ),
-            _ => (
-                false,
-                format!("the page asked for a text, {message:?}, and was told Cancel"),
-            ),
+            _ => (false, format!("a prompt with {message:?} was cancelled")),
         };
-        pipe.tell(
+        pipe.notify(
             Some(session),
             "Page.handleJavaScriptDialog",
             json!({ "accept": accept }),
         );
-        self.notes.add(words);
+        self.notes.add(note);
     }
 }

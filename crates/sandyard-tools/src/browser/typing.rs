@@ -1,4 +1,4 @@
-//! The keyboard.
+//! Keyboard input.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use super::keys::{Chord, Key};
 use super::page::Page;
 use super::pipe::Failure;
 
-/// Texts up to this length are typed key by key, as pages that look at keys expect; longer ones are put in at once.
-const TYPED: usize = 200;
+/// Maximum length of a text that is typed key by key, for pages that handle key events. Longer texts are inserted at once.
+const MAX_TYPED: usize = 200;
 
-/// Types a text where the focus is.
+/// Types a text into the focused element.
 pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
-    // A line break would send a form whose field takes only one line.
-    if text.len() > TYPED || text.contains(['\n', '\r', '\t']) {
+    // The Enter key would submit a form.
+    if text.len() > MAX_TYPED || text.contains(['\n', '\r', '\t']) {
         return page.act("Input.insertText", json!({ "text": text })).await;
     }
     for char in text.chars() {
@@ -23,7 +23,7 @@ pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Presses a key with others held.
+/// Presses a key combination.
 pub(super) async fn chord(page: &Page<'_>, chord: &Chord) -> Result<(), Failure> {
     for event in chord.events() {
         press(page, event).await?;
@@ -31,20 +31,20 @@ pub(super) async fn chord(page: &Page<'_>, chord: &Chord) -> Result<(), Failure>
     Ok(())
 }
 
-/// Takes away what is in the field that has the focus.
+/// Clears the focused field.
 pub(super) async fn clear(page: &Page<'_>) -> Result<(), Failure> {
     named(page, "Control+A").await?;
     named(page, "Delete").await
 }
 
-/// Goes to the end of what is in the field that has the focus.
+/// Moves to the end of the focused field.
 pub(super) async fn to_end(page: &Page<'_>) -> Result<(), Failure> {
     named(page, "Control+End").await
 }
 
-/// Presses a key we know by its name.
+/// Presses a key combination by name.
 pub(super) async fn named(page: &Page<'_>, name: &str) -> Result<(), Failure> {
-    let keys = Chord::read(name).map_err(|problem| Failure::Refused(problem.to_string()))?;
+    let keys = Chord::parse(name).map_err(|problem| Failure::Refused(problem.to_string()))?;
     chord(page, &keys).await
 }
 

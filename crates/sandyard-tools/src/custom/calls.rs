@@ -1,4 +1,4 @@
-//! Calling the tools of one of the user's own servers.
+//! Calls of tools of a user's MCP server.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use tokio::time::{sleep, timeout};
 
-use super::server::{FAREWELL, Link, Server, State};
-use super::{reasons, told};
+use super::server::{Link, SHUTDOWN_TIMEOUT, Server, State};
+use super::{convert, redact};
 use crate::call::Call;
 use crate::reply::{Answer, Problem};
 
-/// How long a call waits for a server that is being started again. Tests see that it is, on machines that may be busy.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 90 } else { 10 });
-/// Longest reason.
+/// How long a call waits for a server that is restarting. Longer in tests, which run on busy machines.
+const RESTART_WAIT: Duration = Duration::from_secs(if cfg!(test) { 90 } else { 10 });
+/// Maximum length of an error text, in bytes.
 const MAX_REASON: usize = 4000;
-/// How long a call may go on without a word.
-const SILENCE: Duration = Duration::from_secs(60 * 60);
+/// How long a call may take without progress.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Server {
-    /// Calls one of its tools.
+    /// Calls a tool of this server.
     pub(super) async fn call(&self, tool: String, arguments: JsonObject, call: Call) -> Answer {
         let link = self.link(&call).await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
@@ -37,24 +37,24 @@ impl Server {
             tokio::select! {
                 biased;
                 () = call.cancelled.cancelled() => break None,
-                // Each word of progress begins it anew.
-                () = sleep(SILENCE) => break None,
-                Some(told) = progress.recv() => call.progress.tell(told::progress(&told)).await,
+                // Every progress notification restarts this timer.
+                () = sleep(SILENCE_TIMEOUT) => break None,
+                Some(notification) = progress.recv() => call.progress.report(convert::progress(&notification)).await,
                 answer = &mut handle.rx => break Some(answer),
             }
         };
-        link.listener.forget(&token);
+        link.listener.unwatch(&token);
         let Some(answer) = answer else {
-            let words = Some("the caller does not want the answer any more".into());
-            let _ = timeout(FAREWELL, handle.cancel(words)).await;
+            let reason = Some("the caller cancelled the call".into());
+            let _ = timeout(SHUTDOWN_TIMEOUT, handle.cancel(reason)).await;
             return Err(Problem::new(
-                "the call was cancelled, or nothing was heard of it for an hour",
+                "the call was cancelled, or made no progress for an hour",
             ));
         };
         match answer {
-            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(told::reply(result)),
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(convert::reply(result)),
             Ok(Ok(_)) => Err(Problem::new(format!(
-                "your MCP server `{}` answered with something else than a result",
+                "your MCP server `{}` sent an invalid answer",
                 self.name
             ))),
             Ok(Err(error)) => Err(self.problem(&error)),
@@ -62,7 +62,7 @@ impl Server {
         }
     }
 
-    /// The connection, once there is one.
+    /// Waits for the connection to the server.
     async fn link(&self, call: &Call) -> Result<Link, Problem> {
         let mut state = self.state.subscribe();
         let is_up = |state: &State| match state {
@@ -77,7 +77,7 @@ impl Server {
             }
         };
         let link = tokio::select! {
-            link = timeout(PATIENCE, up) => link.ok().flatten(),
+            link = timeout(RESTART_WAIT, up) => link.ok().flatten(),
             () = call.cancelled.cancelled() => None,
         };
         link.ok_or_else(|| {
@@ -86,7 +86,7 @@ impl Server {
                 _ => String::new(),
             };
             Problem::new(format!(
-                "your MCP server `{}` is not running; it is being started again, try later{why}",
+                "your MCP server `{}` is not running; it is being restarted, try again later{why}",
                 self.name
             ))
         })
@@ -94,15 +94,18 @@ impl Server {
 
     fn problem(&self, error: &ServiceError) -> Problem {
         let name = &self.name;
-        let words = match error {
+        let text = match error {
             ServiceError::McpError(error) => {
-                format!("your MCP server `{name}` refused: {}", error.message)
+                format!(
+                    "your MCP server `{name}` returned an error: {}",
+                    error.message
+                )
             }
             ServiceError::TransportClosed => format!(
-                "your MCP server `{name}` died during the call; it is being started again, try once more"
+                "your MCP server `{name}` ended during the call; it is being restarted, try again"
             ),
             other => format!("your MCP server `{name}` could not be called: {other}"),
         };
-        Problem::new(reasons::shown(&self.config, words, MAX_REASON))
+        Problem::new(redact::redacted(&self.config, text, MAX_REASON))
     }
 }

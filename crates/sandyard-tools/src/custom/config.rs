@@ -1,4 +1,4 @@
-//! What a user tells of their own tool servers.
+//! Configuration of a user's MCP servers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,11 +7,11 @@ use http::{HeaderName, HeaderValue};
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-/// Most servers.
+/// Maximum number of servers.
 pub(crate) const MAX_SERVERS: usize = 20;
-/// Longest name of one.
+/// Maximum length of a server's name.
 const MAX_NAME: usize = 64;
-/// Headers that belong to the protocol.
+/// Headers that the protocol uses.
 const RESERVED: &[&str] = &[
     "accept",
     "mcp-session-id",
@@ -21,30 +21,30 @@ const RESERVED: &[&str] = &[
     "content-length",
 ];
 
-/// How one server is reached.
+/// How to connect to a server.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Config {
-    /// A program that speaks over its standard input and output.
+    /// A program that uses its standard input and output.
     Program {
         /// The program.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// What its environment has besides ours.
+        /// Environment variables in addition to ours.
         env: BTreeMap<String, String>,
     },
-    /// A server that is running somewhere.
+    /// A server at a URL.
     Address {
-        /// Where.
+        /// The URL.
         url: Url,
-        /// Sent with every request.
+        /// Headers of every request.
         headers: HashMap<HeaderName, HeaderValue>,
-        /// Whether it speaks the older transport: a stream of events, and messages posted beside it.
-        is_older: bool,
+        /// Whether the server uses the older HTTP+SSE transport.
+        is_sse: bool,
     },
 }
 
-/// Environments and headers hold keys.
+/// Hides environments and headers, which contain keys.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +54,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Reads `{"mcpServers": {…}}`; what is wrong is told with the field's name.
+/// Parses `{"mcpServers": {…}}`. Errors name the field.
 pub(crate) fn read(body: &Value) -> Result<BTreeMap<String, Config>, String> {
     let servers = body
         .get("mcpServers")
@@ -63,7 +63,7 @@ pub(crate) fn read(body: &Value) -> Result<BTreeMap<String, Config>, String> {
         .ok_or("mcpServers must be an object of servers by name")?;
     if servers.len() > MAX_SERVERS {
         return Err(format!(
-            "mcpServers has {} servers: {MAX_SERVERS} are the most",
+            "mcpServers has {} servers, the maximum is {MAX_SERVERS}",
             servers.len()
         ));
     }
@@ -81,7 +81,7 @@ fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "mcpServers has a name that cannot be one: use 1 to {MAX_NAME} of A-Z, a-z, 0-9, _ and -"
+        "mcpServers has an invalid name: use 1 to {MAX_NAME} of A-Z, a-z, 0-9, _ and -"
     ))
 }
 
@@ -97,19 +97,19 @@ fn read_one(value: &Value) -> Result<Config, String> {
 
 fn program(command: &Value, object: &Map<String, Value>) -> Result<Config, String> {
     let command = text(command).filter(|command| !command.is_empty());
-    let command = command.ok_or(".command must be a text without NUL that is not empty")?;
+    let command = command.ok_or(".command must be a non-empty string without NUL")?;
     let args = match object.get("args") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(args)) => args
             .iter()
             .map(text)
             .collect::<Option<_>>()
-            .ok_or(".args must be texts without NUL")?,
-        Some(_) => return Err(".args must be a list of texts".into()),
+            .ok_or(".args must be strings without NUL")?,
+        Some(_) => return Err(".args must be a list of strings".into()),
     };
-    let env = texts(object.get("env")).ok_or(".env must be an object of texts without NUL")?;
+    let env = texts(object.get("env")).ok_or(".env must be an object of strings without NUL")?;
     if env.keys().any(|key| key.is_empty() || key.contains('=')) {
-        return Err(".env has a name that is empty or has = in it".into());
+        return Err(".env has a name that is empty or contains =".into());
     }
     Ok(Config::Program { command, args, env })
 }
@@ -118,40 +118,37 @@ fn address(url: &Value, object: &Map<String, Value>) -> Result<Config, String> {
     let url = text(url)
         .and_then(|url| Url::parse(&url).ok())
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or(".url must be an address that begins with http:// or https://")?;
-    let told = texts(object.get("headers")).ok_or(".headers must be an object of texts")?;
+        .ok_or(".url must be an http:// or https:// URL")?;
+    let values = texts(object.get("headers")).ok_or(".headers must be an object of strings")?;
     let mut headers = HashMap::new();
-    for (name, value) in told {
-        let name =
-            HeaderName::try_from(name).map_err(|_| ".headers has a name that cannot be one")?;
+    for (name, value) in values {
+        let name = HeaderName::try_from(name).map_err(|_| ".headers has an invalid name")?;
         if RESERVED.contains(&name.as_str()) {
             return Err(format!(
-                ".headers.{name} belongs to the protocol: leave it out"
+                ".headers.{name} is reserved by the protocol: leave it out"
             ));
         }
         let mut value = HeaderValue::try_from(value)
-            .map_err(|_| format!(".headers.{name} has a value that cannot be one"))?;
+            .map_err(|_| format!(".headers.{name} has an invalid value"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let is_older = is_older(&url, object)?;
+    let is_sse = is_sse(&url, object)?;
     Ok(Config::Address {
         url,
         headers,
-        is_older,
+        is_sse,
     })
 }
 
-/// As other clients have it: what is said counts, else the end of the address.
-fn is_older(url: &Url, object: &Map<String, Value>) -> Result<bool, String> {
-    let said = object.get("type").or_else(|| object.get("transport"));
-    match said.map(|said| said.as_str().unwrap_or_default()) {
+/// As in other clients: the type if given, otherwise the end of the URL's path.
+fn is_sse(url: &Url, object: &Map<String, Value>) -> Result<bool, String> {
+    let kind = object.get("type").or_else(|| object.get("transport"));
+    match kind.map(|kind| kind.as_str().unwrap_or_default()) {
         None => Ok(url.path().trim_end_matches('/').ends_with("/sse")),
         Some("sse") => Ok(true),
         Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Ok(false),
-        Some(_) => Err(
-            ".type must be http (streamable HTTP) or sse (the older transport) for a url".into(),
-        ),
+        Some(_) => Err(".type must be http (streamable HTTP) or sse (HTTP+SSE) for a url".into()),
     }
 }
 
@@ -177,21 +174,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_wrong_is_told_with_the_field() {
+    fn errors_name_the_field() {
         let many: Map<_, _> = (0..=MAX_SERVERS)
             .map(|number| (format!("s{number}"), json!({"command": "true"})))
             .collect();
         let cases = [
             (json!([]), "mcpServers is missing"),
             (json!({"mcpServers": 1}), "must be an object"),
-            (json!({"mcpServers": many}), "20 are the most"),
+            (json!({"mcpServers": many}), "the maximum is 20"),
             (
                 json!({"mcpServers": {"a b": {"command": "x"}}}),
-                "a name that cannot be one",
+                "an invalid name",
             ),
             (
                 json!({"mcpServers": {"": {"command": "x"}}}),
-                "a name that cannot be one",
+                "an invalid name",
             ),
             (
                 json!({"mcpServers": {"a": {}}}),
@@ -241,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transport_is_what_is_said_or_what_the_address_looks_like() {
+    fn the_transport_comes_from_the_type_or_the_url() {
         for (server, expected) in [
             (json!({"url": "http://x/mcp"}), false),
             (json!({"url": "http://x/sse"}), true),
@@ -252,10 +249,10 @@ mod tests {
             (json!({"url": "http://x/events", "transport": "sse"}), true),
         ] {
             let configs = read(&json!({"mcpServers": {"a": server}})).unwrap();
-            let Config::Address { is_older, .. } = &configs["a"] else {
-                panic!("{server} is no address");
+            let Config::Address { is_sse, .. } = &configs["a"] else {
+                panic!("{server} is not a URL server");
             };
-            assert_eq!(*is_older, expected, "{server}");
+            assert_eq!(*is_sse, expected, "{server}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Getting to a server: starting its program, or calling at its address.
+//! Connects to a server: starts its program, or connects to its URL.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -20,19 +20,19 @@ use tokio::process::Command;
 use tokio::sync::{Notify, mpsc};
 
 use super::config::Config;
-use super::in_order::InOrder;
-use super::older::Older;
-use super::reasons::reason;
-use crate::outgoing;
-use crate::process::{Group, Tail};
+use super::ordered_progress::OrderedProgress;
+use super::redact::error_chain;
+use super::sse_transport::SseTransport;
+use crate::http_client;
+use crate::process::{OutputTail, ProcessGroup};
 
-/// Most notices of progress that wait to be passed on.
+/// Maximum number of queued progress notifications.
 const MAX_PROGRESS: usize = 64;
 
-/// A server we are connected to.
+/// A connected server.
 #[derive(Debug)]
 pub(super) struct Connected {
-    /// The conversation.
+    /// The MCP connection.
     pub(super) running: RunningService<RoleClient, Listener>,
     /// Its program, if we started one.
     pub(super) program: Option<Program>,
@@ -41,37 +41,37 @@ pub(super) struct Connected {
 /// A program of a server.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// With everything it started.
-    pub(super) group: Group,
-    /// What it complained about last.
-    pub(super) complaints: Tail,
+    /// The program with everything it started.
+    pub(super) group: ProcessGroup,
+    /// The end of its standard error.
+    pub(super) stderr_tail: OutputTail,
 }
 
-/// Hears what a server tells without being asked.
+/// Receives notifications of a server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listener {
-    /// Told when the list of tools changes.
+    /// Notified when the list of tools changes.
     pub(super) changed: Arc<Notify>,
-    progress: Arc<Mutex<Watched>>,
+    progress: Arc<Mutex<CallProgress>>,
 }
 
-/// The progress of the calls that are under way.
+/// Progress of the pending calls.
 #[derive(Debug, Default)]
-struct Watched {
+struct CallProgress {
     waiting: HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>,
-    /// Told before anybody waited: a call's token is known only when it is sent.
+    /// Notifications that arrived before `watch`: a call's token is known only after it was sent.
     early: VecDeque<ProgressNotificationParam>,
 }
 
 impl Listener {
-    /// The progress of one call, until [`Listener::forget`].
+    /// The progress of a call, until [`Listener::unwatch`].
     pub(super) fn watch(&self, token: ProgressToken) -> mpsc::Receiver<ProgressNotificationParam> {
         let (sender, receiver) = mpsc::channel(MAX_PROGRESS);
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.early.retain(|told| {
-            let is_ours = told.progress_token == token;
+        progress.early.retain(|notification| {
+            let is_ours = notification.progress_token == token;
             if is_ours {
-                let _ = sender.try_send(told.clone());
+                let _ = sender.try_send(notification.clone());
             }
             !is_ours
         });
@@ -79,24 +79,24 @@ impl Listener {
         receiver
     }
 
-    /// Nobody waits for this progress any more.
-    pub(super) fn forget(&self, token: &ProgressToken) {
+    /// Stops watching a call.
+    pub(super) fn unwatch(&self, token: &ProgressToken) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.waiting.remove(token);
     }
 
-    /// Passes progress on to who waits for it.
-    pub(super) fn hear(&self, told: ProgressNotificationParam) {
+    /// Delivers a progress notification to its call.
+    pub(super) fn deliver(&self, notification: ProgressNotificationParam) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = progress.waiting.get(&told.progress_token) {
-            // Progress is news: what nobody has time for is old.
-            let _ = sender.try_send(told);
+        if let Some(sender) = progress.waiting.get(&notification.progress_token) {
+            // Drop it if the queue is full.
+            let _ = sender.try_send(notification);
             return;
         }
         if progress.early.len() == MAX_PROGRESS {
             progress.early.pop_front();
         }
-        progress.early.push_back(told);
+        progress.early.push_back(notification);
     }
 }
 
@@ -111,7 +111,7 @@ impl ClientHandler for Listener {
     }
 }
 
-/// Connects to a server, or says why that did not work, for [`reasons::shown`](super::reasons::shown).
+/// Connects to a server. The error text needs [`redact::redacted`](super::redact::redacted).
 pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected, String> {
     match config {
         Config::Program { command, args, env } => {
@@ -128,11 +128,11 @@ pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected,
         Config::Address {
             url,
             headers,
-            is_older,
+            is_sse,
         } => {
             let client = client(url).await?;
-            let running = if *is_older {
-                let transport = Older::open(client, url, headers).await?;
+            let running = if *is_sse {
+                let transport = SseTransport::open(client, url, headers).await?;
                 serve(transport).await
             } else {
                 let address = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -141,14 +141,14 @@ pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected,
                 serve(transport).await
             };
             Ok(Connected {
-                running: running.map_err(|error| reason(&error))?,
+                running: running.map_err(|error| error_chain(&error))?,
                 program: None,
             })
         }
     }
 }
 
-/// Begins the conversation.
+/// Initialises the MCP connection.
 async fn serve<T, E, A>(
     transport: T,
 ) -> Result<RunningService<RoleClient, Listener>, ClientInitializeError>
@@ -157,7 +157,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let listener = Listener::default();
-    let transport = InOrder {
+    let transport = OrderedProgress {
         transport: transport.into_transport(),
         listener: listener.clone(),
     };
@@ -165,11 +165,11 @@ where
 }
 
 async fn start(name: &str, program: Command) -> Result<Connected, String> {
-    let mut group = Group::start(program)
-        .map_err(|error| format!("the program {name} could not be started: {error}"))?;
-    let complaints = Tail::default();
+    let mut group = ProcessGroup::start(program)
+        .map_err(|error| format!("cannot start the program {name}: {error}"))?;
+    let stderr_tail = OutputTail::default();
     if let Some(stderr) = group.child.stderr.take() {
-        tokio::spawn(complaints.clone().follow(stderr));
+        tokio::spawn(stderr_tail.clone().follow(stderr));
     }
     let (Some(stdout), Some(stdin)) = (group.child.stdout.take(), group.child.stdin.take()) else {
         return Err(format!("the program {name} has no input or output"));
@@ -177,24 +177,24 @@ async fn start(name: &str, program: Command) -> Result<Connected, String> {
     match serve((stdout, stdin)).await {
         Ok(running) => Ok(Connected {
             running,
-            program: Some(Program { group, complaints }),
+            program: Some(Program { group, stderr_tail }),
         }),
         Err(error) => {
-            let error = reason(&error);
+            let error = error_chain(&error);
             let ended = group.end_within(Duration::from_secs(1)).await;
             let ended = ended.map(|status| status.to_string()).unwrap_or_default();
-            let complaints = complaints.last_words().await;
-            Err(format!("{error} ({ended}) {complaints}").trim().to_owned())
+            let stderr_tail = stderr_tail.final_text().await;
+            Err(format!("{error} ({ended}) {stderr_tail}").trim().to_owned())
         }
     }
 }
 
 async fn client(url: &Url) -> Result<reqwest::Client, String> {
     let roots = match url.scheme() {
-        "https" => outgoing::roots().await,
+        "https" => http_client::roots().await,
         _ => RootCertStore::empty(),
     };
-    // The headers hold keys, which are for this server only.
+    // The headers contain keys, so follow redirects only within the same origin.
     let same_origin = Policy::custom(|attempt| {
         let first = attempt.previous().first().map(Url::origin);
         if attempt.previous().len() > 5 || first != Some(attempt.url().origin()) {
@@ -203,7 +203,7 @@ async fn client(url: &Url) -> Result<reqwest::Client, String> {
             attempt.follow()
         }
     });
-    outgoing::builder(url, roots)
+    http_client::builder(url, roots)
         .redirect(same_origin)
         .pool_max_idle_per_host(1)
         .user_agent(concat!("sandyard-tools/", env!("CARGO_PKG_VERSION")))

@@ -1,21 +1,21 @@
-//! The user's own tool servers.
+//! The user's own MCP servers.
 //!
-//! Told by `/custom-mcp`, started in the sandbox or called at their address, kept running, and shown with a prefix: the tool
-//! `search` of the server `notes` is `mcp_notes_search`.
+//! `/custom-mcp` configures them. They run in the sandbox or at a URL, are restarted when they fail, and their tools are listed with
+//! a prefix: the tool `search` of the server `notes` is `mcp_notes_search`.
 
 mod calls;
 mod config;
 mod connect;
-mod events;
-mod in_order;
-mod older;
-mod reasons;
+mod convert;
+mod event_stream;
+mod ordered_progress;
+mod redact;
 mod server;
+mod sse_transport;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,60 +28,60 @@ use rmcp::service::Peer;
 use serde::Serialize;
 
 pub(crate) use self::config::{Config, read};
+use self::convert::MAX_TOOLS;
 use self::server::Server;
-use self::told::MAX_TOOLS;
 use crate::tool::Tool;
 
-/// Most clients that are told of changes.
+/// Maximum number of clients that are notified of changes.
 const MAX_WATCHERS: usize = 1000;
-/// How long a client may take to be told.
-const TELLING: Duration = Duration::from_secs(5);
+/// Time limit for notifying a client.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The servers, and the tools they have; their names begin with `mcp_<server>_`.
+/// The servers and their tools, whose names start with `mcp_<server>_`.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
-    running: Mutex<BTreeMap<String, Kept>>,
-    shown: RwLock<Vec<Arc<Tool>>>,
+    running: Mutex<BTreeMap<String, Entry>>,
+    tools: RwLock<Vec<Arc<Tool>>>,
     watchers: Mutex<Vec<Peer<RoleServer>>>,
-    /// Held while the servers are exchanged.
+    /// Held while servers are added or removed.
     change: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct Entry {
     server: Arc<Server>,
-    /// Told on its own: it is not part of the set that is exchanged as a whole.
-    is_alone: bool,
+    /// Whether the server stays when the others are replaced.
+    is_pinned: bool,
 }
 
-/// How one server's start went.
+/// The result of starting a server.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// `ok` or `failed`.
     pub(crate) status: &'static str,
-    /// Its tools as they are shown.
+    /// Names of its tools, with the prefix.
     pub(crate) tools: Vec<String>,
-    /// Why it failed.
+    /// Why the start failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
 
 impl Servers {
-    /// All their tools.
+    /// The tools of all servers.
     pub(crate) fn tools(&self) -> Vec<Arc<Tool>> {
-        self.shown
+        self.tools
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// One of them.
+    /// Finds a tool by name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Tool>> {
-        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
-        shown.iter().find(|tool| tool.name() == name).cloned()
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        tools.iter().find(|tool| tool.name() == name).cloned()
     }
 
-    /// Makes these the servers there are: those that are told as before go on running. Answers when all are started or failed.
+    /// Replaces the servers. Servers whose configuration is unchanged keep running. Returns when all have started or failed.
     pub(crate) async fn replace(
         self: &Arc<Self>,
         configs: BTreeMap<String, Config>,
@@ -89,7 +89,7 @@ impl Servers {
     ) -> BTreeMap<String, Report> {
         let started = {
             let _change = self.change.lock().await;
-            self.end_all_but(&configs).await;
+            self.stop_all_except(&configs).await;
             configs
                 .into_iter()
                 .map(|(name, config)| self.start(name, config, folder, false))
@@ -106,11 +106,12 @@ impl Servers {
     pub(crate) async fn add(self: &Arc<Self>, name: &str, config: Config, folder: &Path) -> Report {
         let server = {
             let _change = self.change.lock().await;
-            let is_over =
-                |other: &String, kept: &mut Kept| other == name && !kept.goes_on_as(&config);
-            let old: Vec<_> = self.lock().extract_if(.., is_over).collect();
-            for (_, kept) in old {
-                kept.server.stop().await;
+            let is_obsolete = |other: &String, entry: &mut Entry| {
+                other == name && !entry.is_running_with(&config)
+            };
+            let old: Vec<_> = self.lock().extract_if(.., is_obsolete).collect();
+            for (_, entry) in old {
+                entry.server.stop().await;
             }
             self.start(name.to_owned(), config, folder, true)
         };
@@ -118,17 +119,17 @@ impl Servers {
         report(server).await.1
     }
 
-    /// Ends a server and forgets it.
+    /// Stops a server and removes it.
     pub(crate) async fn remove(&self, name: &str) {
         let _change = self.change.lock().await;
-        let kept = self.lock().remove(name);
-        if let Some(kept) = kept {
-            kept.server.stop().await;
+        let entry = self.lock().remove(name);
+        if let Some(entry) = entry {
+            entry.server.stop().await;
         }
         self.refresh();
     }
 
-    /// Tells a client from now on when the tools change.
+    /// Notifies a client from now on when the tools change.
     pub(crate) fn watch(&self, peer: Peer<RoleServer>) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.retain(|peer| !peer.is_transport_closed());
@@ -137,20 +138,20 @@ impl Servers {
         }
     }
 
-    /// Ends every server that is not wanted like this any more.
-    async fn end_all_but(&self, configs: &BTreeMap<String, Config>) {
-        let ended: Vec<_> = {
+    /// Stops every server whose configuration is missing or different.
+    async fn stop_all_except(&self, configs: &BTreeMap<String, Config>) {
+        let obsolete: Vec<_> = {
             let mut running = self.lock();
-            let is_over = |name: &String, kept: &mut Kept| match configs.get(name) {
-                Some(config) => !kept.goes_on_as(config),
-                None => !kept.is_alone,
+            let is_obsolete = |name: &String, entry: &mut Entry| match configs.get(name) {
+                Some(config) => !entry.is_running_with(config),
+                None => !entry.is_pinned,
             };
             running
-                .extract_if(.., is_over)
-                .map(|(_, kept)| kept.server)
+                .extract_if(.., is_obsolete)
+                .map(|(_, entry)| entry.server)
                 .collect()
         };
-        join_all(ended.iter().map(|server| server.stop())).await;
+        join_all(obsolete.iter().map(|server| server.stop())).await;
     }
 
     fn start(
@@ -158,13 +159,13 @@ impl Servers {
         name: String,
         config: Config,
         folder: &Path,
-        is_alone: bool,
+        is_pinned: bool,
     ) -> Arc<Server> {
         let mut running = self.lock();
-        if let Some(kept) = running.get(&name) {
-            return kept.server.clone();
+        if let Some(entry) = running.get(&name) {
+            return entry.server.clone();
         }
-        // The servers are ours: none of them keeps us.
+        // A weak reference: the servers must not keep their owner alive.
         let servers = Arc::downgrade(self);
         let changed = move || {
             if let Some(servers) = servers.upgrade() {
@@ -174,68 +175,70 @@ impl Servers {
         let server = Server::start(name.clone(), config, folder.to_owned(), changed);
         running.insert(
             name,
-            Kept {
+            Entry {
                 server: server.clone(),
-                is_alone,
+                is_pinned,
             },
         );
         server
     }
 
-    /// Makes the list of tools anew, and tells it to those who watch if it is another one.
+    /// Rebuilds the list of tools, and notifies clients if it changed.
     fn refresh(&self) {
         let servers: Vec<_> = self
             .lock()
             .values()
-            .map(|kept| kept.server.clone())
+            .map(|entry| entry.server.clone())
             .collect();
-        let mut shown: Vec<Arc<Tool>> = Vec::new();
+        let mut tools: Vec<Arc<Tool>> = Vec::new();
         for server in servers {
             for tool in server.tools() {
-                let is_new = shown.iter().all(|other| other.name() != tool.shown.name);
-                if is_new && shown.len() < MAX_TOOLS {
+                let is_new = tools
+                    .iter()
+                    .all(|other| other.name() != tool.definition.name);
+                if is_new && tools.len() < MAX_TOOLS {
                     let server = server.clone();
                     let work = move |arguments, call| {
                         let (server, name) = (server.clone(), tool.name.clone());
                         async move { server.call(name, arguments, call).await }
                     };
-                    shown.push(Arc::new(Tool::raw(tool.shown, work)));
+                    tools.push(Arc::new(Tool::raw(tool.definition, work)));
                 }
             }
         }
-        let is_other = {
-            let mut before = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-            let is_other = !before
+        let has_changed = {
+            let mut before = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let has_changed = !before
                 .iter()
-                .map(|tool| &tool.told)
-                .eq(shown.iter().map(|tool| &tool.told));
-            *before = shown;
-            is_other
+                .map(|tool| &tool.definition)
+                .eq(tools.iter().map(|tool| &tool.definition));
+            *before = tools;
+            has_changed
         };
-        if is_other {
-            self.tell_watchers();
+        if has_changed {
+            self.notify_watchers();
         }
     }
 
-    fn tell_watchers(&self) {
+    fn notify_watchers(&self) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.retain(|peer| !peer.is_transport_closed());
         for peer in watchers.iter() {
             let peer = peer.clone();
             tokio::spawn(async move {
-                // Whoever does not listen finds out when it asks next.
-                let _ = tokio::time::timeout(TELLING, peer.notify_tool_list_changed()).await;
+                // A client that misses this sees the change when it lists the tools.
+                let _ = tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_tool_list_changed()).await;
             });
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn goes_on_as(&self, config: &Config) -> bool {
+impl Entry {
+    fn is_running_with(&self, config: &Config) -> bool {
         self.server.config == *config && self.server.is_up()
     }
 }
@@ -245,7 +248,7 @@ async fn report(server: Arc<Server>) -> (String, Report) {
     let tools = server
         .tools()
         .into_iter()
-        .map(|tool| tool.shown.name.to_string());
+        .map(|tool| tool.definition.name.to_string());
     let report = Report {
         status: if error.is_none() { "ok" } else { "failed" },
         tools: tools.collect(),

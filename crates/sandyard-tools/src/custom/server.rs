@@ -1,4 +1,4 @@
-//! One of the user's own tool servers, kept running.
+//! A user's MCP server, restarted when it fails.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,44 +13,44 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::Config;
 use super::connect::{Connected, Listener, Program, connect};
-use super::reasons;
-use super::told::{self, MAX_TOOLS, Theirs};
+use super::convert::{self, MAX_TOOLS, RemoteTool};
+use super::redact;
 
-/// How long a start may take, its list of tools included.
-const START: Duration = Duration::from_secs(60);
-/// The pause before a server is started again, which doubles with every failure.
+/// Time limit for a start, including the list of tools.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause before a restart. It doubles with every failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest such pause; a server that ran this long begins anew.
+/// Maximum pause. A server that ran this long starts with the first pause again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// After so many failures in a row it is only started again when it is called.
+/// After this many failures in a row, the server is restarted only when it is called.
 const MAX_FAILURES: u32 = 10;
-/// How long a program may take to end by itself. Tests see that it does, on machines that may be busy.
-pub(super) const FAREWELL: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
-/// Changes of the list of tools within this time are one.
-const CALM: Duration = Duration::from_millis(200);
-/// Longest reason.
+/// How long a program may take to end by itself. Longer in tests, which run on busy machines.
+pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
+/// Changes of the list of tools within this time are handled together.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// Maximum length of an error text, in bytes.
 const MAX_REASON: usize = 2000;
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 50;
 
-/// A server that is kept running until it is dropped or stopped.
+/// A server that runs until it is stopped.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) config: Config,
     pub(super) state: watch::Sender<State>,
-    tools: RwLock<Vec<Theirs>>,
+    tools: RwLock<Vec<RemoteTool>>,
     pub(super) called: Notify,
     stop: CancellationToken,
     ended: CancellationToken,
 }
 
-/// How a server is.
+/// State of a server.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     Starting,
     Up(Link),
-    /// Why, as it may be shown.
+    /// The reason, without secrets.
     Down(String),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Link {
 }
 
 impl Server {
-    /// Starts a server; `changed` is called whenever its tools are others.
+    /// Starts a server. `changed` is called when its tools change.
     pub(super) fn start(
         name: String,
         config: Config,
@@ -78,23 +78,24 @@ impl Server {
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
         });
-        let kept = server.clone();
+        let supervised = server.clone();
         tokio::spawn(async move {
-            kept.keep_running(&folder, &changed).await;
-            kept.state
-                .send_replace(State::Down("it was stopped".into()));
-            kept.ended.cancel();
+            supervised.keep_running(&folder, &changed).await;
+            supervised
+                .state
+                .send_replace(State::Down("the server was stopped".into()));
+            supervised.ended.cancel();
         });
         server
     }
 
-    /// Ends it, and waits for that.
+    /// Stops the server and waits until it has ended.
     pub(super) async fn stop(&self) {
         self.stop.cancel();
-        let _ = timeout(FAREWELL * 2, self.ended.cancelled()).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT * 2, self.ended.cancelled()).await;
     }
 
-    /// Waits until it is running, or could not be started.
+    /// Waits until the server runs or its start has failed.
     pub(super) async fn started(&self) -> Result<(), String> {
         let mut state = self.state.subscribe();
         let settled = state
@@ -103,17 +104,17 @@ impl Server {
         match settled.as_deref() {
             Ok(State::Down(why)) => Err(why.clone()),
             Ok(_) => Ok(()),
-            Err(_) => Err("it was stopped".into()),
+            Err(_) => Err("the server was stopped".into()),
         }
     }
 
-    /// Whether it is running now.
+    /// Returns whether the server is running.
     pub(super) fn is_up(&self) -> bool {
         matches!(&*self.state.borrow(), State::Up(_))
     }
 
-    /// Its tools, as far as they are known.
-    pub(super) fn tools(&self) -> Vec<Theirs> {
+    /// The tools of the server, as last listed.
+    pub(super) fn tools(&self) -> Vec<RemoteTool> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         tools.clone()
     }
@@ -126,7 +127,11 @@ impl Server {
                 let tools = list(connected.running.peer()).await?;
                 Ok::<_, String>((connected, tools))
             };
-            let Some(started) = self.stop.run_until_cancelled(timeout(START, start)).await else {
+            let Some(started) = self
+                .stop
+                .run_until_cancelled(timeout(START_TIMEOUT, start))
+                .await
+            else {
                 return;
             };
             let why = match started {
@@ -140,9 +145,12 @@ impl Server {
                     why
                 }
                 Ok(Err(why)) => why,
-                Err(_) => format!("it did not start within {} seconds", START.as_secs()),
+                Err(_) => format!(
+                    "the server did not start within {} seconds",
+                    START_TIMEOUT.as_secs()
+                ),
             };
-            let why = reasons::shown(&self.config, why, MAX_REASON);
+            let why = redact::redacted(&self.config, why, MAX_REASON);
             self.state.send_replace(State::Down(why));
             failures += 1;
             self.stop.run_until_cancelled(self.pause(failures)).await;
@@ -157,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Runs it until it ends, and says why it did.
+    /// Runs until the server ends, and returns why.
     async fn run(&self, connected: Connected, changed: &(dyn Fn() + Send + Sync)) -> String {
         let Connected { running, program } = connected;
         let link = Link {
@@ -165,60 +173,60 @@ impl Server {
             listener: running.service().clone(),
         };
         self.state.send_replace(State::Up(link.clone()));
-        let hang_up = running.cancellation_token();
+        let cancel = running.cancellation_token();
         let mut end = std::pin::pin!(running.waiting());
         loop {
             tokio::select! {
-                _ = &mut end => return farewell(program).await,
+                _ = &mut end => return shut_down(program).await,
                 () = self.stop.cancelled() => break,
                 () = link.listener.changed.notified() => {}
             }
-            let again = async {
-                sleep(CALM).await;
+            let refresh = async {
+                sleep(DEBOUNCE).await;
                 list(&link.peer).await
             };
             tokio::select! {
-                _ = &mut end => return farewell(program).await,
+                _ = &mut end => return shut_down(program).await,
                 () = self.stop.cancelled() => break,
-                listed = timeout(START, again) => {
+                listed = timeout(START_TIMEOUT, refresh) => {
                     if let Ok(Ok(tools)) = listed {
                         self.set_tools(tools, changed);
                     }
                 }
             }
         }
-        hang_up.cancel();
-        let _ = timeout(FAREWELL, end).await;
-        farewell(program).await
+        cancel.cancel();
+        let _ = timeout(SHUTDOWN_TIMEOUT, end).await;
+        shut_down(program).await
     }
 
     fn set_tools(&self, listed: Vec<rmcp::model::Tool>, changed: &(dyn Fn() + Send + Sync)) {
-        let new = told::tools(&self.name, listed);
-        let is_other = {
+        let new = convert::tools(&self.name, listed);
+        let has_changed = {
             let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-            let is_other = !tools
+            let has_changed = !tools
                 .iter()
-                .map(|tool| &tool.shown)
-                .eq(new.iter().map(|tool| &tool.shown));
+                .map(|tool| &tool.definition)
+                .eq(new.iter().map(|tool| &tool.definition));
             *tools = new;
-            is_other
+            has_changed
         };
-        if is_other {
+        if has_changed {
             changed();
         }
     }
 }
 
-/// Ends what is left of a program, and says how it ended.
-async fn farewell(program: Option<Program>) -> String {
-    let Some(Program { group, complaints }) = program else {
+/// Ends a program and returns how it ended.
+async fn shut_down(program: Option<Program>) -> String {
+    let Some(Program { group, stderr_tail }) = program else {
         return "the connection closed".into();
     };
-    let ended = match group.end_within(FAREWELL).await {
+    let ended = match group.end_within(SHUTDOWN_TIMEOUT).await {
         Ok(status) => format!("the program ended ({status})"),
-        Err(error) => format!("the program is lost ({error})"),
+        Err(error) => format!("the program's exit status is unknown ({error})"),
     };
-    format!("{ended} {}", complaints.last_words().await)
+    format!("{ended} {}", stderr_tail.final_text().await)
         .trim()
         .to_owned()
 }
@@ -231,7 +239,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<rmcp::model::Tool>, String>
         let page = peer
             .list_tools(Some(page))
             .await
-            .map_err(|error| format!("its tools cannot be listed: {error}"))?;
+            .map_err(|error| format!("the tools cannot be listed: {error}"))?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() || tools.len() >= MAX_TOOLS {

@@ -8,17 +8,17 @@ use tempfile::TempDir;
 use super::testing::{leaving_server, notes, small_server, until};
 use super::{Report, Servers, read};
 use crate::call::{Call, Progress};
-use crate::options::{Doors, Options, TokenHash};
+use crate::options::{Endpoints, Options, TokenHash};
 use crate::reply::Answer;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 /// Servers, and the folder they work in.
-struct Yard {
+struct TestEnv {
     folder: TempDir,
     servers: Arc<Servers>,
 }
 
-impl Yard {
+impl TestEnv {
     /// Without any.
     fn empty() -> Self {
         Self {
@@ -29,10 +29,10 @@ impl Yard {
 
     /// With the small one, started.
     async fn with_small() -> Self {
-        let yard = Self::empty();
-        let reports = yard.told(json!({"small": yard.small()})).await;
+        let env = Self::empty();
+        let reports = env.told(json!({"small": env.small()})).await;
         assert_eq!(reports["small"].status, "ok", "{reports:?}");
-        yard
+        env
     }
 
     /// How the small one is told.
@@ -50,13 +50,13 @@ impl Yard {
     }
 
     async fn call_as(&self, name: &str, arguments: Value, call: Call) -> Answer {
-        let workshop = Arc::new(Workshop::new(self.options()));
+        let tool_state = Arc::new(ToolState::new(self.options()));
         let arguments: JsonObject = serde_json::from_value(arguments).unwrap();
         let tool = self
             .servers
             .find(name)
             .unwrap_or_else(|| panic!("there is no {name}"));
-        tool.call(workshop, arguments, call).await
+        tool.call(tool_state, arguments, call).await
     }
 
     fn options(&self) -> Options {
@@ -88,11 +88,11 @@ impl Yard {
             token: Some(TokenHash::of("right")),
             ..self.options()
         };
-        let doors = Doors {
+        let endpoints = Endpoints {
             listeners: vec![listener],
             connections: None,
         };
-        tokio::spawn(crate::serve(options, doors));
+        tokio::spawn(crate::serve(options, endpoints));
         url
     }
 }
@@ -108,57 +108,57 @@ fn is_running(pid: &str) -> bool {
 
 #[tokio::test]
 async fn a_server_is_started_called_and_ended() {
-    let yard = Yard::empty();
-    let config = yard.small();
-    let reports = yard.told(json!({"small": config})).await;
+    let env = TestEnv::empty();
+    let config = env.small();
+    let reports = env.told(json!({"small": config})).await;
     assert_eq!(reports["small"].status, "ok", "{reports:?}");
     assert_eq!(reports["small"].tools[0], "mcp_small_echo");
-    let echo = yard.servers.find("mcp_small_echo").unwrap();
-    let hints = echo.told.annotations.as_ref().unwrap();
+    let echo = env.servers.find("mcp_small_echo").unwrap();
+    let hints = echo.definition.annotations.as_ref().unwrap();
     assert_eq!(hints.read_only_hint, Some(true));
-    let answer = yard.call("mcp_small_echo", json!({"text": "hello"})).await;
+    let answer = env.call("mcp_small_echo", json!({"text": "hello"})).await;
     assert_eq!(
         answer.as_ref().unwrap().structured(),
         Some(&json!({"text": "hello"}))
     );
     assert_eq!(text(answer), "hello");
-    let about = text(yard.call("mcp_small_about", json!({})).await);
+    let about = text(env.call("mcp_small_about", json!({})).await);
     let about: Value = serde_json::from_str(&about).unwrap();
-    let real = yard.folder.path().canonicalize().unwrap();
+    let real = env.folder.path().canonicalize().unwrap();
     assert_eq!(about, json!({"cwd": real, "value": "given", "path": true}));
-    let refused = yard.call("mcp_small_refuse", json!({})).await.unwrap();
+    let refused = env.call("mcp_small_refuse", json!({})).await.unwrap();
     assert!(refused.is_error());
     // Told again as before it goes on; told otherwise it is another one; left out it ends.
-    yard.told(json!({"small": config})).await;
-    assert_eq!(yard.pids().len(), 1);
+    env.told(json!({"small": config})).await;
+    assert_eq!(env.pids().len(), 1);
     let mut other = config.clone();
     other["env"]["VALUE"] = "other".into();
-    yard.told(json!({"small": other})).await;
-    let pids = yard.pids();
+    env.told(json!({"small": other})).await;
+    let pids = env.pids();
     assert_eq!(pids.len(), 2);
     assert!(
-        yard.notes().contains("input closed"),
+        env.notes().contains("input closed"),
         "it was not let end by itself"
     );
     until("the old one ends", || !is_running(&pids[0])).await;
-    yard.told(json!({})).await;
+    env.told(json!({})).await;
     until("all end", || !is_running(&pids[1])).await;
-    assert!(yard.servers.tools().is_empty());
+    assert!(env.servers.tools().is_empty());
 }
 
 // On two threads, where what is handled beside each other may come in any order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_comes_through_in_order_and_so_does_cancellation() {
-    let yard = Yard::with_small().await;
+    let env = TestEnv::with_small().await;
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let (listening, quiet) = (heard.clone(), Call::quiet());
-    let progress = Progress::to(Arc::new(move |_, words| {
+    let progress = Progress::new(Arc::new(move |_, words| {
         listening.lock().unwrap().push(words);
         Box::pin(async {})
     }));
     let cancelled = quiet.cancelled.clone();
     let watched = Call { progress, ..quiet };
-    let work = yard.call_as("mcp_small_slow", json!({}), watched);
+    let work = env.call_as("mcp_small_slow", json!({}), watched);
     let stop = async {
         until("all steps are told", || heard.lock().unwrap().len() == 50).await;
         cancelled.cancel();
@@ -168,37 +168,37 @@ async fn progress_comes_through_in_order_and_so_does_cancellation() {
     let expected: Vec<_> = (0..50).map(|step| format!("step {step}")).collect();
     assert_eq!(*heard.lock().unwrap(), expected);
     until("the server hears of it", || {
-        yard.notes().contains("cancelled")
+        env.notes().contains("cancelled")
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_server_that_dies_is_started_again() {
-    let yard = Yard::with_small().await;
-    let died = yard.call("mcp_small_die", json!({})).await.unwrap_err();
-    assert!(died.to_string().contains("died during the call"), "{died}");
+    let env = TestEnv::with_small().await;
+    let died = env.call("mcp_small_die", json!({})).await.unwrap_err();
+    assert!(died.to_string().contains("ended during the call"), "{died}");
     // A call at once waits for the next one.
-    let answer = yard.call("mcp_small_echo", json!({"text": "again"})).await;
+    let answer = env.call("mcp_small_echo", json!({"text": "again"})).await;
     assert_eq!(text(answer), "again");
-    assert_eq!(yard.pids().len(), 2);
+    assert_eq!(env.pids().len(), 2);
 }
 
 #[tokio::test]
 async fn new_tools_are_shown_when_the_server_says_so() {
-    let yard = Yard::with_small().await;
-    assert!(yard.servers.find("mcp_small_grown").is_none());
-    yard.call("mcp_small_grow", json!({})).await.unwrap();
+    let env = TestEnv::with_small().await;
+    assert!(env.servers.find("mcp_small_grown").is_none());
+    env.call("mcp_small_grow", json!({})).await.unwrap();
     until("the new tool is shown", || {
-        yard.servers.find("mcp_small_grown").is_some()
+        env.servers.find("mcp_small_grown").is_some()
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_start_that_fails_says_why_and_the_others_start() {
-    let yard = Yard::empty();
-    let good = yard.small();
+    let env = TestEnv::empty();
+    let good = env.small();
     let mut broken = good.clone();
     broken["env"]["BROKEN"] = "yes".into();
     let all = json!({
@@ -208,7 +208,7 @@ async fn a_start_that_fails_says_why_and_the_others_start() {
         "nobody": {"url": "http://127.0.0.1:1/mcp?key=hidden"},
         "nobody_older": {"url": "http://127.0.0.1:1/sse?key=hidden"},
     });
-    let reports = yard.told(all).await;
+    let reports = env.told(all).await;
     assert_eq!(reports["good"].status, "ok", "{reports:?}");
     let why = |name: &str| reports[name].error.clone().unwrap();
     for (name, words) in [
@@ -220,25 +220,25 @@ async fn a_start_that_fails_says_why_and_the_others_start() {
         assert!(why(name).contains(words), "{name}: {}", why(name));
     }
     assert!(!format!("{reports:?}").contains("hidden"), "{reports:?}");
-    assert_eq!(yard.servers.tools().len(), reports["good"].tools.len());
+    assert_eq!(env.servers.tools().len(), reports["good"].tools.len());
 }
 
 #[tokio::test]
 async fn keys_in_an_address_are_not_told_when_the_server_goes_away() {
-    let yard = Yard::empty();
+    let env = TestEnv::empty();
     let at = |url: String| json!({"url": format!("{url}/mcp?key=hidden")});
     let all = json!({
         "early": at(leaving_server("tools/list").await),
         "late": at(leaving_server("tools/call").await),
     });
-    let reports = yard.told(all).await;
+    let reports = env.told(all).await;
     assert_eq!(reports["late"].status, "ok", "{reports:?}");
     let why = reports["early"].error.clone().unwrap();
     assert!(why.contains("cannot be listed"), "{why}");
     assert!(!why.contains("hidden"), "{why}");
     // However often it is called: while it is there, and while it is begun again.
     for _ in 0..3 {
-        let answer = yard.call("mcp_late_one", json!({})).await;
+        let answer = env.call("mcp_late_one", json!({})).await;
         let problem = answer.unwrap_err().to_string();
         assert!(problem.contains("`late`"), "{problem}");
         assert!(!problem.contains("hidden"), "{problem}");
@@ -248,20 +248,20 @@ async fn keys_in_an_address_are_not_told_when_the_server_goes_away() {
 #[tokio::test]
 async fn a_server_at_an_address_is_called_with_its_headers_by_either_transport() {
     for path in ["mcp", "sse"] {
-        let yard = Yard::empty();
-        let url = format!("{}/{path}", yard.our_own());
+        let env = TestEnv::empty();
+        let url = format!("{}/{path}", env.our_own());
         let at = |token: &str| {
             let key = format!("Bearer {token}");
             json!({"url": url, "headers": {"Authorization": key}})
         };
         let all = json!({"good": at("right"), "bad": at("wrong")});
-        let reports = yard.told(all).await;
+        let reports = env.told(all).await;
         assert_eq!(reports["good"].status, "ok", "{reports:?}");
         assert_eq!(reports["bad"].status, "failed");
         assert!(!format!("{reports:?}").contains("wrong"), "{reports:?}");
         let todo = json!({"todos": [{"id": "a", "content": "there", "status": "pending"}]});
-        yard.call("mcp_good_TodoWrite", todo).await.unwrap();
-        let answer = yard.call("mcp_good_TodoRead", json!({})).await;
+        env.call("mcp_good_TodoWrite", todo).await.unwrap();
+        let answer = env.call("mcp_good_TodoRead", json!({})).await;
         assert_eq!(text(answer), "[ ] a: there");
     }
 }

@@ -1,4 +1,4 @@
-//! `save_checkpoint`: everything in a folder as a commit.
+//! `save_checkpoint`: a git commit of a folder.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,18 +10,18 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::call::Call;
-use crate::process::{Group, Tail, find_program};
+use crate::process::{OutputTail, ProcessGroup, find_program};
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool};
 
-/// How long one step may take.
-const LIMIT: Duration = Duration::from_secs(120);
-/// Most of what git prints that is looked at.
+/// Time limit of a git command.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// Maximum length of git's output.
 const MAX_OUTPUT: u64 = 64 * 1024;
-/// Longest message.
+/// Maximum length of a message.
 const MAX_MESSAGE: usize = 10_000;
 
-/// Whatever the user's settings and the repository's hooks are, a checkpoint works.
+/// Settings that make a checkpoint independent of the user's settings and the repository's hooks.
 const SETTINGS: &[&str] = &[
     "user.name=Sandyard",
     "user.email=checkpoint@sandyard.invalid",
@@ -37,9 +37,9 @@ const SETTINGS: &[&str] = &[
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The folder whose files are saved.
+    /// Path of the folder to save, absolute or relative to the workspace.
     project_directory: String,
-    /// What was done.
+    /// Commit message.
     commit_message: String,
 }
 
@@ -49,12 +49,15 @@ pub(super) fn tool() -> Tool {
         "save_checkpoint",
         "Save a checkpoint",
         Effect::Adds,
-        "Saves all files of a folder as a git commit (the folder becomes a repository if it is none) and answers with the \
-         commit's id, so that the state can be had back with git. What .gitignore names is left out.",
-        |workshop, args, call| async move {
-            let folder = workshop.workspace.resolve(&args.project_directory)?;
+        "Save all files of a folder as a git commit and return its ID, so that git can restore this state. Creates a repository if the \
+         folder has none. Skips git-ignored files.",
+        |tool_state, args, call| async move {
+            let folder = tool_state.workspace.resolve(&args.project_directory)?;
             if !folder.is_dir() {
-                return Err(Problem::new(format!("{} is no folder", folder.display())));
+                return Err(Problem::new(format!(
+                    "{} is not a folder",
+                    folder.display()
+                )));
             }
             save(&folder, &args.commit_message, &call).await
         },
@@ -64,7 +67,7 @@ pub(super) fn tool() -> Tool {
 async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
     if message.trim().is_empty() || message.len() > MAX_MESSAGE {
         return Err(Problem::new(format!(
-            "commit_message has 1 to {MAX_MESSAGE} characters"
+            "commit_message must have 1 to {MAX_MESSAGE} characters"
         )));
     }
     if find_program("git", &[]).is_none() {
@@ -72,7 +75,7 @@ async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
             "git is not installed in this sandbox: install it, or use a template that has it",
         ));
     }
-    // A repository around the folder is another one's.
+    // Do not use a repository of a parent folder.
     if !folder.join(".git").exists() {
         git(folder, &["init", "--quiet"], call).await?;
     }
@@ -87,7 +90,7 @@ async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
     .is_empty()
     {
         return Ok(Reply::text(
-            "there is nothing to save: nothing has changed since the last checkpoint",
+            "nothing to save: no file has changed since the last checkpoint",
         ));
     }
     let message = format!("--message={message}");
@@ -115,7 +118,7 @@ async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Proble
     command
         .args(args)
         .current_dir(folder)
-        // A repository is the folder's own, whoever set what; nobody is there to be asked.
+        // Use only the folder's own repository, and never prompt.
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
@@ -126,9 +129,9 @@ async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Proble
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut group = Group::start(command)
-        .map_err(|error| Problem::new(format!("git could not be started: {error}")))?;
-    let complaints = Tail::default();
+    let mut group = ProcessGroup::start(command)
+        .map_err(|error| Problem::new(format!("cannot start git: {error}")))?;
+    let stderr_tail = OutputTail::default();
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let work = async {
         let mut output = Vec::new();
@@ -138,14 +141,14 @@ async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Proble
                 let _ = stdout.read_to_end(&mut output).await;
                 let _ = tokio::io::copy(&mut stdout.into_inner(), &mut tokio::io::sink()).await;
             };
-            tokio::join!(reading, complaints.clone().follow(stderr));
+            tokio::join!(reading, stderr_tail.clone().follow(stderr));
         }
         let status = group.wait().await;
         (status, String::from_utf8_lossy(&output).into_owned())
     };
     let (status, output) = tokio::select! {
         done = work => done,
-        () = tokio::time::sleep(LIMIT) => return Err(Problem::new("git took too long: name what is large in .gitignore")),
+        () = tokio::time::sleep(TIME_LIMIT) => return Err(Problem::new("git took too long: add large files to .gitignore")),
         () = call.cancelled.cancelled() => return Err(Problem::new("the call was cancelled")),
     };
     match status {
@@ -154,7 +157,7 @@ async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Proble
             let step = args.first().copied().unwrap_or_default();
             Err(Problem::new(format!(
                 "git {step} failed: {}",
-                complaints.text()
+                stderr_tail.text()
             )))
         }
     }

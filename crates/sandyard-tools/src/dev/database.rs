@@ -1,4 +1,4 @@
-//! `get_database_connection`: how to reach a database.
+//! `get_database_connection`: the connection string of a database.
 
 use std::path::Path;
 
@@ -9,28 +9,28 @@ use super::listens;
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool};
 
-/// The file of the workspace's own database.
+/// File name of the SQLite database in the workspace.
 const SQLITE_FILE: &str = "database.sqlite3";
-/// Longest address taken from the environment.
+/// Maximum length of a URL from the environment.
 const MAX_URL: usize = 4096;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// One of sqlite, postgres, mysql and redis.
+    /// One of sqlite, postgres, mysql, redis.
     database_type: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Connection {
-    /// Which kind it is.
+    /// Type of the database.
     database_type: &'static str,
-    /// What clients are given to connect.
+    /// Connection string for clients.
     connection_string: String,
-    /// Where this was found.
+    /// Source of the connection string.
     source: &'static str,
 }
 
-/// A kind of database with a server.
+/// A type of database server.
 struct Kind {
     name: &'static str,
     other_names: &'static [&'static str],
@@ -76,12 +76,12 @@ pub(super) fn tool() -> Tool {
     crate::tool::tool::<Args, _, _>(
         "get_database_connection",
         "Get a database connection",
-        Effect::Looks,
-        "Answers with the connection string of a database: sqlite (a file in the workspace, always there), postgres, mysql or \
-         redis (one that runs in this sandbox, or that DATABASE_URL or REDIS_URL names).",
-        |workshop, args, _call| async move { connection(workshop.workspace.root(), &args.database_type).await },
+        Effect::Reads,
+        "Return the connection string of a database: sqlite (a file in the workspace, always available), or postgres, mysql or redis (a \
+         server in this sandbox, or the one in DATABASE_URL or REDIS_URL).",
+        |tool_state, args, _call| async move { connection(tool_state.workspace.root(), &args.database_type).await },
     )
-    .answers::<Connection>()
+    .with_output::<Connection>()
 }
 
 async fn connection(root: &Path, wanted: &str) -> Answer {
@@ -92,29 +92,29 @@ async fn connection(root: &Path, wanted: &str) -> Answer {
         return Ok(found(
             "sqlite",
             string,
-            "a file that is made when it is first written to",
+            "a file that is created on the first write",
         ));
     }
     let is_wanted =
         |kind: &&Kind| kind.name == wanted || kind.other_names.contains(&wanted.as_str());
     let kind = KINDS.iter().find(is_wanted).ok_or_else(|| {
         Problem::new(format!(
-            "there is no database {wanted:?}: choose one of sqlite, postgres, mysql, redis"
+            "unknown database type {wanted:?}: choose one of sqlite, postgres, mysql, redis"
         ))
     })?;
-    let told = std::env::var(kind.variable).unwrap_or_default();
-    if told.len() <= MAX_URL && kind.schemes.iter().any(|scheme| told.starts_with(scheme)) {
-        return Ok(found(kind.name, told, kind.variable));
+    let url = std::env::var(kind.variable).unwrap_or_default();
+    if url.len() <= MAX_URL && kind.schemes.iter().any(|scheme| url.starts_with(scheme)) {
+        return Ok(found(kind.name, url, kind.variable));
     }
     if listens(kind.port).await {
         return Ok(found(
             kind.name,
             kind.default.to_owned(),
-            "a server on its usual port of this sandbox",
+            "a server on the default port in this sandbox",
         ));
     }
     Err(Problem::new(format!(
-        "no {} was found: nothing listens on port {} and {} does not name one; {}, or use sqlite",
+        "no {} server found: nothing listens on port {}, and {} does not name one; {}, or use sqlite",
         kind.name, kind.port, kind.variable, kind.start
     )))
 }

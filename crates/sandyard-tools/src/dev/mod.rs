@@ -19,7 +19,7 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Whether something listens on a port of this machine.
+/// Returns whether a program listens on a loopback port.
 async fn listens(port: u16) -> bool {
     use std::net::{Ipv4Addr, Ipv6Addr};
     let limit = std::time::Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! `register_port`: the address of a service in this sandbox.
+//! `register_port`: the public URL of a port.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::tool::{Effect, Tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The port the service listens on.
+    /// Port that the service listens on.
     port: u16,
 }
 
@@ -17,11 +17,11 @@ struct Args {
 struct Registered {
     /// The port.
     port: u16,
-    /// Its address from outside.
+    /// URL of the port from outside of the sandbox.
     url: String,
-    /// Whether something listens there now.
+    /// Whether a program listens on the port.
     is_listening: bool,
-    /// What to do about that.
+    /// What to do if no program listens.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -30,26 +30,25 @@ struct Registered {
 pub(super) fn tool() -> Tool {
     crate::tool::tool::<Args, _, _>(
         "register_port",
-        "Get the address of a port",
-        Effect::Looks,
-        "Answers with the address under which a service on a port of this sandbox is reached from outside. Start the service \
-         first, on 0.0.0.0.",
-        |workshop, args, _call| async move {
+        "Get the URL of a port",
+        Effect::Reads,
+        "Return the URL at which a port of this sandbox is reachable from outside. Start the service first, on 0.0.0.0.",
+        |tool_state, args, _call| async move {
             let port = args.port;
             if port == 0 {
                 return Err(Problem::new("port must be 1 to 65535"));
             }
-            let told = workshop.told();
-            let template = told.port_url.ok_or_else(|| {
+            let config = tool_state.runtime_config();
+            let template = config.port_url.ok_or_else(|| {
                 Problem::new(
-                    "the address of this sandbox's ports is not known in here: ask the server for it (expose-port), or have \
-                     setup-mcp called for this sandbox, which tells it",
+                    "the URL of this sandbox's ports is not known here: ask the server for it (expose-port), or have setup-mcp called for \
+                     this sandbox, which sets it",
                 )
             })?;
             let url = template.replace("{port}", &port.to_string());
             let is_listening = listens(port).await;
             let note = (!is_listening).then(|| {
-                format!("nothing listens on port {port} yet: start the service, on 0.0.0.0")
+                format!("no program listens on port {port} yet: start the service on 0.0.0.0")
             });
             let text = match &note {
                 Some(note) => format!("{url}\n{note}"),
@@ -64,5 +63,5 @@ pub(super) fn tool() -> Tool {
             Ok(Reply::text(text).with_structured(registered))
         },
     )
-    .answers::<Registered>()
+    .with_output::<Registered>()
 }

@@ -1,4 +1,4 @@
-//! `fullstack_project_init`: a small project that works, to begin with.
+//! `fullstack_project_init`: a new web project.
 
 use std::path::Path;
 
@@ -11,21 +11,22 @@ use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool};
 use crate::workspace::Workspace;
 
-/// Longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The project's name, which is its folder in the workspace: letters, digits, _, - and dots.
+    /// Name of the project and of its folder in the workspace: letters, digits, _, - and dots.
     project_name: String,
-    /// One of static, python-http, node-http, react-vite and fastapi.
+    /// One of static, python-http, node-http, react-vite, fastapi.
     framework: String,
 }
 
-/// A kind of project: its files, and what to do with them.
+/// A project template.
 struct Framework {
     name: &'static str,
     files: &'static [(&'static str, &'static str)],
+    /// Command that starts the project.
     next: &'static str,
 }
 
@@ -97,12 +98,12 @@ const FRAMEWORKS: &[Framework] = &[
 pub(super) fn tool() -> Tool {
     crate::tool::tool::<Args, _, _>(
         "fullstack_project_init",
-        "Begin a project",
+        "Create a project",
         Effect::Adds,
-        "Makes a new folder in the workspace with a small web project that works, to begin with. Nothing is downloaded. \
-         Answers with the files and the command that starts it; after that, register_port gives its address.",
-        |workshop, args, _call| async move {
-            let workspace = workshop.workspace.clone();
+        "Create a folder in the workspace with a small working web project. Downloads nothing. Returns the files and the command that \
+         starts the project; then use register_port to get its URL.",
+        |tool_state, args, _call| async move {
+            let workspace = tool_state.workspace.clone();
             blocking(move || init(&workspace, &args)).await
         },
     )
@@ -116,7 +117,7 @@ fn init(workspace: &Workspace, args: &Args) -> Answer {
     let framework = framework.ok_or_else(|| {
         let names: Vec<_> = names.collect();
         Problem::new(format!(
-            "there is no framework {:?}: choose one of {}",
+            "unknown framework {:?}: choose one of {}",
             args.framework,
             names.join(", ")
         ))
@@ -126,12 +127,12 @@ fn init(workspace: &Workspace, args: &Args) -> Answer {
     let is_name = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain);
     if !is_name || name.starts_with(['.', '-']) {
         return Err(Problem::new(format!(
-            "project_name cannot be {name:?}: use 1 to {MAX_NAME} letters, digits, _, - and dots, and begin with a letter"
+            "invalid project_name {name:?}: use 1 to {MAX_NAME} letters, digits, _, - and dots, starting with a letter"
         )));
     }
     let folder = workspace.resolve(&workspace.root().join(name).display().to_string())?;
     check_empty(&folder)?;
-    let mut text = format!("made {}:\n", workspace.shown(&folder));
+    let mut text = format!("created {}:\n", workspace.display(&folder));
     for (file, content) in framework.files {
         write_atomically(&folder.join(file), &content.replace("PROJECT_NAME", name))?;
         text.push_str(&format!("  {file}\n"));
@@ -149,7 +150,7 @@ fn check_empty(folder: &Path) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(format!(
-        "{} is there already and not empty: choose another project_name",
+        "{} exists already and is not empty: choose another project_name",
         folder.display()
     )))
 }

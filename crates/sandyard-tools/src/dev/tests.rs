@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::listens;
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
 const FRAMEWORKS: [&str; 5] = [
     "static",
@@ -15,27 +15,26 @@ const FRAMEWORKS: [&str; 5] = [
 
 #[tokio::test]
 async fn a_project_is_made_once_and_only_where_nothing_is() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for framework in FRAMEWORKS {
         let args = json!({"project_name": framework, "framework": framework});
-        let text = bench.text("fullstack_project_init", args.clone()).await;
+        let text = env.text("fullstack_project_init", args.clone()).await;
         assert!(text.contains("start it there with"), "{text}");
         for line in text.lines().filter_map(|line| line.strip_prefix("  ")) {
-            let content = bench.content(&format!("{framework}/{line}"));
+            let content = env.content(&format!("{framework}/{line}"));
             assert!(!content.contains("PROJECT_NAME"), "{line}");
             if line.ends_with(".json") {
                 serde_json::from_str::<Value>(&content).unwrap();
             }
         }
         assert!(
-            bench
-                .problem("fullstack_project_init", args)
+            env.problem("fullstack_project_init", args)
                 .await
                 .contains("not empty")
         );
     }
     let unknown = json!({"project_name": "x", "framework": "cobol"});
-    let problem = bench.problem("fullstack_project_init", unknown).await;
+    let problem = env.problem("fullstack_project_init", unknown).await;
     assert!(
         FRAMEWORKS.iter().all(|name| problem.contains(name)),
         "{problem}"
@@ -43,8 +42,7 @@ async fn a_project_is_made_once_and_only_where_nothing_is() {
     for name in ["", "..", "a/b", ".x", "-x", "a b"] {
         let args = json!({"project_name": name, "framework": "static"});
         assert!(
-            bench
-                .problem("fullstack_project_init", args)
+            env.problem("fullstack_project_init", args)
                 .await
                 .contains("project_name"),
             "{name:?}"
@@ -54,14 +52,13 @@ async fn a_project_is_made_once_and_only_where_nothing_is() {
 
 #[tokio::test]
 async fn the_project_of_pythons_library_works_and_its_port_is_found() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let args = json!({"project_name": "site", "framework": "python-http"});
-    bench.text("fullstack_project_init", args).await;
-    let problem = bench.problem("register_port", json!({"port": 3000})).await;
+    env.text("fullstack_project_init", args).await;
+    let problem = env.problem("register_port", json!({"port": 3000})).await;
     assert!(problem.contains("expose-port"), "{problem}");
-    bench
-        .workshop
-        .tell(|told| told.port_url = Some("https://{port}-abc.example.com/".into()));
+    env.tool_state
+        .update_config(|told| told.port_url = Some("https://{port}-abc.example.com/".into()));
     // Another program of this host may take the port first, and one that another test starts has a copy of our socket for a
     // moment.
     let mut tries = 0;
@@ -73,13 +70,13 @@ async fn the_project_of_pythons_library_works_and_its_port_is_found() {
             .local_addr()
             .unwrap()
             .port();
-        let text = bench.text("register_port", json!({"port": free})).await;
-        if !text.contains("nothing listens") {
+        let text = env.text("register_port", json!({"port": free})).await;
+        if !text.contains("no program listens") {
             continue;
         }
         let mut server = Command::new("python3")
             .arg("server.py")
-            .current_dir(bench.path("site"))
+            .current_dir(env.path("site"))
             .env("PORT", free.to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -97,9 +94,7 @@ async fn the_project_of_pythons_library_works_and_its_port_is_found() {
             break (free, server);
         }
     };
-    let reply = bench
-        .call("register_deployment", json!({"port": free}))
-        .await;
+    let reply = env.call("register_deployment", json!({"port": free})).await;
     let page = reqwest_text(&format!("http://127.0.0.1:{free}/api/hello")).await;
     server.kill().unwrap();
     server.wait().unwrap();
@@ -127,10 +122,10 @@ async fn reqwest_text(url: &str) -> String {
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-fn git(bench: &Bench, args: &[&str]) -> String {
+fn git(env: &TestEnv, args: &[&str]) -> String {
     let output = Command::new("git")
         .args(args)
-        .current_dir(bench.path("p"))
+        .current_dir(env.path("p"))
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -138,42 +133,39 @@ fn git(bench: &Bench, args: &[&str]) -> String {
 
 #[tokio::test]
 async fn checkpoints_are_commits_whatever_the_repository_wants() {
-    let bench = Bench::new();
-    bench.file("p/a.txt", "one");
+    let env = TestEnv::new();
+    env.file("p/a.txt", "one");
     let save = |message: &str| json!({"project_directory": "p", "commit_message": message});
-    let first = bench
+    let first = env
         .text("save_checkpoint", save("-m first\n\n$(touch x)"))
         .await;
-    let id = git(&bench, &["rev-parse", "HEAD"]);
+    let id = git(&env, &["rev-parse", "HEAD"]);
     assert_eq!(first, format!("saved as {id}"));
-    assert!(git(&bench, &["log", "-1", "--format=%B"]).starts_with("-m first"));
+    assert!(git(&env, &["log", "-1", "--format=%B"]).starts_with("-m first"));
     assert!(
-        bench
-            .text("save_checkpoint", save("again"))
+        env.text("save_checkpoint", save("again"))
             .await
             .contains("nothing to save")
     );
-    bench.file("p/.git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
-    let hook = bench.path("p/.git/hooks/pre-commit");
+    env.file("p/.git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
+    let hook = env.path("p/.git/hooks/pre-commit");
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    git(&bench, &["config", "commit.gpgsign", "true"]);
-    git(&bench, &["config", "user.name", ""]);
-    bench.file("p/.gitignore", "large\n");
-    bench.file("p/large", "not saved");
-    std::fs::remove_file(bench.path("p/a.txt")).unwrap();
-    bench.text("save_checkpoint", save("second")).await;
-    assert_eq!(git(&bench, &["ls-files"]), ".gitignore");
-    assert_ne!(git(&bench, &["rev-parse", "HEAD"]), id);
+    git(&env, &["config", "commit.gpgsign", "true"]);
+    git(&env, &["config", "user.name", ""]);
+    env.file("p/.gitignore", "large\n");
+    env.file("p/large", "not saved");
+    std::fs::remove_file(env.path("p/a.txt")).unwrap();
+    env.text("save_checkpoint", save("second")).await;
+    assert_eq!(git(&env, &["ls-files"]), ".gitignore");
+    assert_ne!(git(&env, &["rev-parse", "HEAD"]), id);
     assert!(
-        bench
-            .problem("save_checkpoint", save(" "))
+        env.problem("save_checkpoint", save(" "))
             .await
             .contains("commit_message")
     );
     let out = json!({"project_directory": "/etc", "commit_message": "x"});
     assert!(
-        bench
-            .problem("save_checkpoint", out)
+        env.problem("save_checkpoint", out)
             .await
             .contains("outside")
     );
@@ -181,8 +173,8 @@ async fn checkpoints_are_commits_whatever_the_repository_wants() {
 
 #[tokio::test]
 async fn databases_are_found_or_it_is_said_how_to_get_one() {
-    let bench = Bench::new();
-    let reply = bench
+    let env = TestEnv::new();
+    let reply = env
         .call(
             "get_database_connection",
             json!({"database_type": "sqlite"}),
@@ -195,9 +187,9 @@ async fn databases_are_found_or_it_is_said_how_to_get_one() {
         .to_owned();
     assert_eq!(
         string,
-        format!("sqlite:///{}", bench.path("database.sqlite3").display())
+        format!("sqlite:///{}", env.path("database.sqlite3").display())
     );
-    let problem = bench
+    let problem = env
         .problem(
             "get_database_connection",
             json!({"database_type": "oracle"}),
@@ -209,7 +201,7 @@ async fn databases_are_found_or_it_is_said_how_to_get_one() {
     );
     // None of these runs where tests run, or one does: both are answers.
     for kind in ["postgres", "mysql", "redis"] {
-        match bench
+        match env
             .call("get_database_connection", json!({"database_type": kind}))
             .await
         {

@@ -1,4 +1,4 @@
-//! Work that blocks, away from the one thread that answers.
+//! Runs blocking work on other threads, because the server has only one async thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -8,15 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reply::Problem;
 
-/// For parsers that go deeper the deeper their input is. Only what is used of it costs memory.
+/// Stack size for recursive parsers. Only the used part needs memory.
 const DEEP_STACK: usize = 256 * 1024 * 1024;
-/// So many of those at once: a parser that does not end is left behind and keeps its place. Tests share a process, and none is
-/// to wait for another's.
-static DEEP: Semaphore = Semaphore::const_new(if cfg!(test) { 1000 } else { 3 });
-/// How long such a parser may go on after it was told to end.
+/// Slots for such parsers. A parser that does not end is abandoned and keeps its slot. Unlimited in tests, which share a process.
+static DEEP_SLOTS: Semaphore = Semaphore::const_new(if cfg!(test) { 1000 } else { 3 });
+/// How long such a parser may continue after its time is up.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Until when work may go on.
+/// Time limit and cancellation of work.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     cancelled: CancellationToken,
@@ -24,65 +23,64 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Until the call is cancelled, and at most so long.
-    pub(crate) fn new(cancelled: &CancellationToken, at_most: Duration) -> Self {
-        // Tests see what comes of the work, on machines that may be busy.
-        let at_most = at_most * if cfg!(test) { 4 } else { 1 };
+    /// Limits work to a duration, or until the call is cancelled.
+    pub(crate) fn new(cancelled: &CancellationToken, limit: Duration) -> Self {
+        // Tests run on busy machines.
+        let limit = limit * if cfg!(test) { 4 } else { 1 };
         Self {
             cancelled: cancelled.clone(),
-            end: Instant::now() + at_most,
+            end: Instant::now() + limit,
         }
     }
 
-    /// Whether the time is up or nobody waits any more.
+    /// Returns whether the time is up or the call is cancelled.
     pub(crate) fn are_over(&self) -> bool {
         self.cancelled.is_cancelled() || Instant::now() >= self.end
     }
 }
 
-/// Does work with files. A panic in it is a problem of this call only.
+/// Runs work that blocks on files. A panic in it fails only this call.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(failed_inside()))
+    done.unwrap_or_else(|_| Err(panicked()))
 }
 
-/// Does work that may need much stack or never end, on a thread that can be left behind.
+/// Runs work that may need a large stack or never end, on a thread that can be abandoned.
 pub(crate) async fn deep<T: Send + 'static>(
     bounds: &Bounds,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let end = tokio::time::Instant::from_std(bounds.end + GRACE);
-    let Ok(Ok(place)) = tokio::time::timeout_at(end, DEEP.acquire()).await else {
+    let Ok(Ok(slot)) = tokio::time::timeout_at(end, DEEP_SLOTS.acquire()).await else {
         return Err(Problem::new(
-            "too much of this kind of work is going on: try again in a minute",
+            "too many documents are being parsed at the same time: try again in a minute",
         ));
     };
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("parser".to_owned())
         .stack_size(DEEP_STACK)
         .spawn(move || {
-            let done =
-                catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failed_inside()));
-            drop(place);
-            // Nobody may be waiting any more.
-            let _ = tell.send(done);
+            let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()));
+            drop(slot);
+            // The caller may be gone.
+            let _ = sender.send(done);
         });
     if thread.is_err() {
-        return Err(Problem::new("there is no thread for it: try again later"));
+        return Err(Problem::new("cannot create a thread: try again later"));
     }
-    match tokio::time::timeout_at(end, told).await {
-        Ok(done) => done.unwrap_or_else(|_| Err(failed_inside())),
+    match tokio::time::timeout_at(end, receiver).await {
+        Ok(done) => done.unwrap_or_else(|_| Err(panicked())),
         Err(_) => Err(Problem::new(
-            "this took too long and was given up: use a command for it instead",
+            "this took too long and was aborted: use a command instead",
         )),
     }
 }
 
-fn failed_inside() -> Problem {
-    Problem::new("the content could not be understood: use a command for it instead")
+fn panicked() -> Problem {
+    Problem::new("the content could not be parsed: use a command instead")
 }
 
 #[cfg(test)]
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn panics_and_deep_calls_end_one_call_only() {
+    async fn a_panic_fails_only_its_call_and_deep_recursion_works() {
         let bounds = Bounds::new(&CancellationToken::new(), Duration::from_secs(60));
         let panics = || -> Result<(), Problem> { panic!("as parsers do") };
         assert!(deep(&bounds, panics).await.is_err());
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_does_not_end_is_left_behind() {
+    async fn work_that_does_not_end_is_abandoned() {
         let bounds = Bounds::new(&CancellationToken::new(), Duration::ZERO);
         let (release, held) = std::sync::mpsc::channel::<()>();
         let problem = deep(&bounds, move || {

@@ -1,7 +1,6 @@
-//! Changing files: the one place where content is written.
+//! Writing files. Every tool that writes content uses this module.
 //!
-//! Every tool that changes text reads it with [`read`], writes it with [`write_atomically`] while it holds the [`turn`], and
-//! tells what it did with `diff`.
+//! A tool takes [`lock_changes`], reads the text with [`read`], writes it with [`write_atomically`] and reports the `diff`.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,46 +13,46 @@ use std::time::Duration;
 use super::open::{check, failed, flags, open};
 use crate::reply::Problem;
 
-/// Largest file that is changed as text.
+/// Maximum size of a file that is changed as text, in bytes.
 pub(crate) const MAX_CHANGED: u64 = 16 * 1024 * 1024;
 
-/// Two changes of a file at once would lose one of them.
-static IS_TAKEN: Mutex<bool> = Mutex::new(false);
-static IS_FREE: Condvar = Condvar::new();
-/// How long the one before may take: a file system that hangs must not take every thread there is. Tests share a process, and
-/// many of them wait in this line.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 10 });
+/// Whether a change is in progress. Two changes of a file at the same time would lose one of them.
+static IS_LOCKED: Mutex<bool> = Mutex::new(false);
+static UNLOCKED: Condvar = Condvar::new();
+/// How long to wait for the previous change: a file system that hangs must not block every thread. Longer in tests, which share a
+/// process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 10 });
 
-/// The right to change files; it ends when this is dropped.
+/// The lock for changing files.
 #[derive(Debug)]
-pub(crate) struct Turn(());
+pub(crate) struct ChangeLock(());
 
-impl Drop for Turn {
+impl Drop for ChangeLock {
     fn drop(&mut self) {
-        *IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        IS_FREE.notify_one();
+        *IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        UNLOCKED.notify_one();
     }
 }
 
-/// To be held from before a file is read until it is written.
-pub(crate) fn turn() -> Result<Turn, Problem> {
-    turn_within(PATIENCE)
+/// Locks changes. Hold the lock from before a file is read until it is written.
+pub(crate) fn lock_changes() -> Result<ChangeLock, Problem> {
+    lock_within(LOCK_TIMEOUT)
 }
 
-fn turn_within(patience: Duration) -> Result<Turn, Problem> {
-    let is_taken = IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = IS_FREE.wait_timeout_while(is_taken, patience, |is_taken| *is_taken);
-    let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    if *is_taken {
+fn lock_within(timeout: Duration) -> Result<ChangeLock, Problem> {
+    let is_locked = IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = UNLOCKED.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
+    let (mut is_locked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    if *is_locked {
         return Err(Problem::new(
             "another change is still being written: try again in a minute",
         ));
     }
-    *is_taken = true;
-    Ok(Turn(()))
+    *is_locked = true;
+    Ok(ChangeLock(()))
 }
 
-/// The whole text of a file that is to be changed; none if there is no such file.
+/// The text of a file to change; none if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Problem> {
     if matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
@@ -65,7 +64,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Problem> {
         .map_err(|error| failed(path, "read", &error))?;
     if bytes.len() as u64 > MAX_CHANGED {
         return Err(Problem::new(format!(
-            "{} has {} bytes, and at most {MAX_CHANGED} are changed here: use a command (sed, python3) for it",
+            "{} has {} bytes, the maximum for this tool is {MAX_CHANGED}: use a command (sed, python3)",
             path.display(),
             metadata.len()
         )));
@@ -78,29 +77,29 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Problem> {
     })
 }
 
-/// Writes a file as a whole: whoever reads it sees the old content or the new, never a part.
+/// Writes a file atomically: readers see the old content or the new content, never a part.
 ///
-/// The path is one that [`Workspace::resolve`](crate::workspace::Workspace::resolve) gave. Missing folders are made; mode and
-/// owner of a file that is there stay as they are.
+/// The path comes from [`Workspace::resolve`](crate::workspace::Workspace::resolve). Missing folders are created. An existing file
+/// keeps its mode and owner.
 pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), Problem> {
-    write_like(path, text, None)
+    write_with_mode_of(path, text, None)
 }
 
-/// The same for a file that is moved: with the mode of the one it was.
-pub(super) fn write_like(
+/// Writes a file that is moved, with the mode of the original.
+pub(super) fn write_with_mode_of(
     path: &Path,
     text: &str,
     moved_from: Option<&Metadata>,
 ) -> Result<(), Problem> {
     let parent = path
         .parent()
-        .ok_or_else(|| Problem::new("the path is a folder: name a file in it"))?;
-    fs::create_dir_all(parent).map_err(|error| failed(parent, "made", &error))?;
+        .ok_or_else(|| Problem::new("the path is a folder: give the path of a file in it"))?;
+    fs::create_dir_all(parent).map_err(|error| failed(parent, "created", &error))?;
     let old = existing(path)?;
     let like = old.as_ref().or(moved_from);
     match replace(parent, path, text, like) {
         Ok(()) => Ok(()),
-        // A folder that only its owner writes to, or a file of somebody else: its content may be ours to change all the same.
+        // The folder is not writable, or the file belongs to another user. The file itself may still be writable.
         Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
             overwrite(path, text).map_err(|error| failed(path, "written", &error))
         }
@@ -108,14 +107,14 @@ pub(super) fn write_like(
     }
 }
 
-/// What is there already, if it may be written.
+/// The metadata of the file, if it exists and is writable.
 fn existing(path: &Path) -> Result<Option<Metadata>, Problem> {
     match path.symlink_metadata() {
         Ok(metadata) => check(path, metadata.file_type())?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(path, "looked at", &error)),
+        Err(error) => return Err(failed(path, "accessed", &error)),
     }
-    // Replacing a file needs no right to write to it; we want to have it.
+    // Replacing a file does not need write permission for it, so check that.
     let file = OpenOptions::new()
         .write(true)
         .custom_flags(flags())
@@ -123,7 +122,7 @@ fn existing(path: &Path) -> Result<Option<Metadata>, Problem> {
         .map_err(|error| failed(path, "written", &error))?;
     let metadata = file
         .metadata()
-        .map_err(|error| failed(path, "looked at", &error))?;
+        .map_err(|error| failed(path, "accessed", &error))?;
     check(path, metadata.file_type())?;
     Ok(Some(metadata))
 }
@@ -132,8 +131,8 @@ fn replace(parent: &Path, path: &Path, text: &str, like: Option<&Metadata>) -> i
     let (mut file, temporary) = Temporary::new(parent, like)?;
     file.write_all(text.as_bytes())?;
     if let Some(like) = like {
-        let is = file.metadata()?;
-        if (is.uid(), is.gid()) != (like.uid(), like.gid()) {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
             fchown(&file, Some(like.uid()), Some(like.gid()))?;
         }
         file.set_permissions(fs::Permissions::from_mode(like.mode() & 0o7777))?;
@@ -153,23 +152,23 @@ fn overwrite(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// A file beside the one that is to be, removed unless it is kept.
+/// A temporary file next to the target, removed unless it is kept.
 pub(super) struct Temporary {
-    /// Where it is.
+    /// Its path.
     pub(super) path: PathBuf,
     is_kept: bool,
 }
 
 impl Temporary {
-    /// A name nobody has.
+    /// A unique name.
     pub(super) fn name(parent: &Path) -> PathBuf {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         parent.join(format!(".sandyard-{}-{count}.tmp", std::process::id()))
     }
 
-    /// For a file that is to be like another one. Until it has that one's owner and mode, it is nobody else's to read; a new
-    /// file has the usual mode from the beginning.
+    /// Creates a temporary file. If it replaces a file, other users cannot read it until it has that file's owner and mode. A new
+    /// file has the default mode.
     fn new(parent: &Path, like: Option<&Metadata>) -> io::Result<(File, Self)> {
         let mode = if like.is_some() { 0o600 } else { 0o666 };
         let mut options = OpenOptions::new();
@@ -181,7 +180,7 @@ impl Temporary {
                     let is_kept = false;
                     return Ok((file, Self { path, is_kept }));
                 }
-                // Left behind by somebody with our number.
+                // A leftover of an earlier process with our ID.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -196,7 +195,6 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_kept {
-            // It is of no use to anybody, but does no harm either.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -207,24 +205,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_that_hangs_does_not_hang_the_others() {
-        // Other tests change files too, which takes a moment only.
-        let held = turn().unwrap();
-        let problem = turn_within(Duration::ZERO).unwrap_err();
+    fn waiting_for_a_change_times_out() {
+        // Other tests change files too, for a moment.
+        let held = lock_changes().unwrap();
+        let problem = lock_within(Duration::ZERO).unwrap_err();
         assert!(problem.to_string().contains("still being written"));
         drop(held);
-        assert!(turn().is_ok());
+        assert!(lock_changes().is_ok());
     }
 
     #[test]
-    fn what_will_be_private_is_private_from_the_beginning() {
+    fn a_replaced_private_file_is_never_readable_by_others() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         let path = folder.path().join("new");
         write_atomically(&path, "new").unwrap();
-        let usual = folder.path().join("usual");
-        fs::write(&usual, "as anybody makes it").unwrap();
-        assert_eq!(mode(&path), mode(&usual));
+        let default = folder.path().join("usual");
+        fs::write(&default, "with the default mode").unwrap();
+        assert_eq!(mode(&path), mode(&default));
         for private in [0o600, 0o640, 0o444] {
             fs::set_permissions(&path, fs::Permissions::from_mode(private)).unwrap();
             let like = path.metadata().unwrap();

@@ -1,21 +1,20 @@
-//! Telling what was changed.
+//! Diffs of changed files.
 
 use std::time::Duration;
 
 use similar::TextDiff;
 
-/// Most characters of one diff.
+/// Maximum length of a diff, in characters.
 const MAX_DIFF: usize = 8_000;
-/// After this long a diff is given as it is, which is right but not the shortest. Tests look for the shortest, on machines that
-/// may be busy.
-const TIME: Duration = Duration::from_millis(if cfg!(test) { 5_000 } else { 500 });
-/// Larger texts are not compared.
+/// Time limit, after which a diff is correct but not the shortest. Longer in tests, which expect the shortest.
+const TIME_LIMIT: Duration = Duration::from_millis(if cfg!(test) { 5_000 } else { 500 });
+/// Maximum size of a text to compare, in bytes.
 const MAX_COMPARED: usize = 4 * 1024 * 1024;
 
-/// What was changed in a file, as a unified diff, bounded.
+/// A unified diff of a file, within the limit.
 pub(crate) fn diff(name: &str, before: &str, after: &str) -> String {
     if before == after {
-        return format!("{name} stays as it was.");
+        return format!("{name} is unchanged.");
     }
     if before.len().max(after.len()) > MAX_COMPARED {
         return format!(
@@ -25,22 +24,22 @@ pub(crate) fn diff(name: &str, before: &str, after: &str) -> String {
         );
     }
     let diff = TextDiff::configure()
-        .timeout(TIME)
+        .timeout(TIME_LIMIT)
         .diff_lines(before, after);
     let mut text = diff
         .unified_diff()
         .context_radius(3)
         .header(name, name)
         .to_string();
-    let whole = text.chars().count();
-    if whole > MAX_DIFF {
+    let total = text.chars().count();
+    if total > MAX_DIFF {
         let end = text
             .char_indices()
             .nth(MAX_DIFF)
             .map_or(text.len(), |(at, _)| at);
         text.truncate(end);
         text.push_str(&format!(
-            "\n[cut: the first {MAX_DIFF} of {whole} characters of the diff are shown]"
+            "\n[truncated: the first {MAX_DIFF} of {total} characters of the diff are shown]"
         ));
     }
     text

@@ -1,28 +1,28 @@
-//! Changing a part of a file: `Edit`.
+//! `Edit`: changing a part of a file.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::blocking;
-use super::change::{self, turn, write_atomically};
+use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
-/// So many of the places are told when there are too many.
-const PLACES: usize = 5;
+/// Number of matches to list when there are too many.
+const MAX_LISTED: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 struct EditArguments {
-    /// The file: an absolute path, or one relative to the workspace.
+    /// Path of the file, absolute or relative to the workspace.
     file_path: String,
-    /// The text to be replaced, exactly as it is in the file (without line numbers). Empty: a new file is made.
+    /// Text to replace, exactly as in the file (without line numbers). Empty to create a new file.
     old_string: String,
-    /// What comes in its place.
+    /// Replacement text.
     new_string: String,
-    /// Replace every place, not just one.
+    /// Replace all occurrences (default false).
     #[serde(default)]
     replace_all: bool,
 }
@@ -33,10 +33,10 @@ pub(super) fn edit_tool() -> Tool {
         "Edit",
         "Change a part of a file",
         Effect::Changes,
-        "Replaces a text in a file by another. The old text must be in the file exactly once, with all its spaces; give \
-         some lines around it, or replace_all. Answers with the difference.",
-        |workshop, arguments, _call| async move {
-            let workspace = workshop.workspace.clone();
+        "Replace text in a file. The old text must occur exactly once, including whitespace: include surrounding lines to make it \
+         unique, or set replace_all. Returns the diff.",
+        |tool_state, arguments, _call| async move {
+            let workspace = tool_state.workspace.clone();
             blocking(move || edit(&workspace, &arguments)).await
         },
     )
@@ -44,14 +44,13 @@ pub(super) fn edit_tool() -> Tool {
 
 fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
     let path = workspace.resolve_file(&arguments.file_path)?;
-    let name = workspace.shown(&path);
-    let _turn = turn()?;
+    let name = workspace.display(&path);
+    let _lock = lock_changes()?;
     let before = change::read(&path)?;
     if arguments.old_string.is_empty() {
         if before.is_some_and(|text| !text.is_empty()) {
             return Err(Problem::new(format!(
-                "{name} is there already, and an empty old_string only makes new files: give the text to be replaced, \
-                 or use Write"
+                "{name} exists already, and an empty old_string only creates new files: give the text to replace, or use Write"
             )));
         }
         write_atomically(&path, &arguments.new_string)?;
@@ -62,7 +61,7 @@ fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
     }
     let before = before.ok_or_else(|| {
         Problem::new(format!(
-            "there is no {name}: look with LS or Glob, or make it with Write"
+            "{name} does not exist: find files with LS or Glob, or create it with Write"
         ))
     })?;
     let after = replace(
@@ -76,9 +75,9 @@ fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
     Ok(Reply::text(diff(&name, &before, &after)))
 }
 
-/// The text with a part replaced that must be there, and only once unless all are meant.
+/// Replaces a part of a text, which must occur exactly once unless `all` is set.
 ///
-/// Lines may end otherwise in the text than in what is looked for; they stay as they are in the text.
+/// The line endings of `old` may differ from those of the text, which keeps its own.
 pub(crate) fn replace(
     name: &str,
     text: &str,
@@ -87,9 +86,7 @@ pub(crate) fn replace(
     all: bool,
 ) -> Result<String, Problem> {
     if old == new {
-        return Err(Problem::new(
-            "the old text and the new one are the same: there is nothing to change",
-        ));
+        return Err(Problem::new("the old text and the new text are the same"));
     }
     let (mark, body) = match text.strip_prefix(BYTE_ORDER_MARK) {
         Some(body) => (&text[..BYTE_ORDER_MARK.len_utf8()], body),
@@ -103,50 +100,50 @@ pub(crate) fn replace(
     } else {
         (old.to_owned(), new.to_owned())
     };
-    let places = if old.is_empty() {
+    let matches = if old.is_empty() {
         0
     } else {
         body.matches(&old).count()
     };
-    match places {
+    match matches {
         0 => Err(not_found(name, body, &old)),
         1 => Ok(format!("{mark}{}", body.replacen(&old, &new, 1))),
         _ if all => {
-            check_size(body, &old, &new, places)?;
+            check_size(body, &old, &new, matches)?;
             Ok(format!("{mark}{}", body.replace(&old, &new)))
         }
-        _ => Err(too_many(name, body, &old, places)),
+        _ => Err(too_many(name, body, &old, matches)),
     }
 }
 
-/// A short text replaced by a long one in many places is more than anybody wants.
-fn check_size(text: &str, old: &str, new: &str, places: usize) -> Result<(), Problem> {
-    let grown = new.len().saturating_sub(old.len()).saturating_mul(places);
+/// Checks the size after replacing a short text by a long one many times.
+fn check_size(text: &str, old: &str, new: &str, matches: usize) -> Result<(), Problem> {
+    let grown = new.len().saturating_sub(old.len()).saturating_mul(matches);
     if (text.len().saturating_add(grown)) as u64 > change::MAX_CHANGED {
         return Err(Problem::new(format!(
-            "with all {places} places replaced the file would have more than {} bytes",
+            "after replacing all {matches} occurrences the file would be larger than {} bytes",
             change::MAX_CHANGED
         )));
     }
     Ok(())
 }
 
-fn too_many(name: &str, text: &str, old: &str, places: usize) -> Problem {
+fn too_many(name: &str, text: &str, old: &str, matches: usize) -> Problem {
     let lines: Vec<_> = text
         .match_indices(old)
-        .take(PLACES)
+        .take(MAX_LISTED)
         .map(|(at, _)| line_at(text, at).to_string())
         .collect();
-    let more = if places > PLACES { ", …" } else { "" };
+    let more = if matches > MAX_LISTED { ", …" } else { "" };
     Problem::new(format!(
-        "the old text is in {name} {places} times (lines {}{more}): give more of the lines around the place that is meant, \
-         or set replace_all to replace all of them",
+        "the old text occurs {matches} times in {name} (lines {}{more}): include more surrounding lines, or set replace_all to replace \
+         all of them",
         lines.join(", ")
     ))
 }
 
 fn not_found(name: &str, text: &str, old: &str) -> Problem {
-    let mut words =
+    let mut message =
         format!("the old text is not in {name}: read the file again and copy the text exactly");
     let first = old
         .lines()
@@ -155,7 +152,7 @@ fn not_found(name: &str, text: &str, old: &str) -> Problem {
     if let Some((number, _)) = first.and_then(|first| first.split_once('\t'))
         && number.parse::<u64>().is_ok()
     {
-        words.push_str("; leave the line numbers out");
+        message.push_str("; leave out the line numbers");
     } else if let Some(first) = first {
         let near = text
             .lines()
@@ -168,16 +165,16 @@ fn not_found(name: &str, text: &str, old: &str) -> Problem {
             });
         if let Some((number, line)) = near {
             let line: String = line.chars().take(200).collect();
-            words.push_str(&format!(
-                "; its first line is nearest to line {}: {line:?}",
+            message.push_str(&format!(
+                "; its first line is most similar to line {}: {line:?}",
                 number + 1
             ));
         }
     }
-    Problem::new(words)
+    Problem::new(message)
 }
 
-/// The number of the line a place is in.
+/// The number of the line at an offset.
 fn line_at(text: &str, at: usize) -> usize {
     text.as_bytes()[..at]
         .iter()

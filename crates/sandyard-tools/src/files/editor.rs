@@ -1,4 +1,4 @@
-//! The editor some models were taught: one tool, five commands, and it can take changes back.
+//! `str_replace_based_edit_tool`: an editor with five commands that some models are trained on.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::blocking;
-use super::change::{self, turn, write_atomically};
+use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use super::edit::replace;
 use super::open::failed;
@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::reply::{Answer, Problem, Reply};
 use crate::search;
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -31,23 +31,23 @@ enum Command {
 
 #[derive(Deserialize, JsonSchema)]
 struct EditorArguments {
-    /// What to do.
+    /// The command.
     command: Command,
-    /// The file (or for view: the folder): an absolute path, or one relative to the workspace.
+    /// Path of the file, or folder for view; absolute or relative to the workspace.
     path: String,
-    /// For create: the whole content.
+    /// For create: the complete content.
     #[serde(default)]
     file_text: Option<String>,
-    /// For str_replace: the text to be replaced, exactly as it is in the file, which must have it once.
+    /// For str_replace: the text to replace, which must occur exactly once in the file.
     #[serde(default)]
     old_str: Option<String>,
-    /// For str_replace: what comes in its place, nothing if left out. For insert: the lines to be inserted.
+    /// For str_replace: the replacement (default: empty). For insert: the lines to insert.
     #[serde(default, alias = "insert_text")]
     new_str: Option<String>,
-    /// For insert: the number of the line after which the new ones come; 0 for the start of the file.
+    /// For insert: the number of the line to insert after; 0 for the start of the file.
     #[serde(default)]
     insert_line: Option<usize>,
-    /// For view of a file: the numbers of the first and the last line; -1 for the end of the file.
+    /// For view of a file: the first and the last line number; -1 means the end of the file.
     #[serde(default)]
     view_range: Option<Vec<i64>>,
 }
@@ -58,25 +58,27 @@ pub(super) fn editor_tool() -> Tool {
         "str_replace_based_edit_tool",
         "Editor",
         Effect::Changes,
-        "An editor. view shows a file with line numbers, or what is in a folder; create writes a whole file; str_replace \
-         replaces a text that is in the file exactly once; insert puts lines after a line; undo_edit takes the last of \
-         these changes of a file back.",
-        |workshop, arguments, call| async move {
+        "View and edit files. view shows a file with line numbers, or lists a folder; create writes a complete file; str_replace replaces \
+         text that occurs exactly once; insert adds lines after a line; undo_edit reverts the last change that this tool made to a \
+         file.",
+        |tool_state, arguments, call| async move {
             match arguments.command {
-                Command::View => view(&workshop, &arguments, &call).await,
-                _ => blocking(move || change(&workshop, &arguments)).await,
+                Command::View => view(&tool_state, &arguments, &call).await,
+                _ => blocking(move || change(&tool_state, &arguments)).await,
             }
         },
     )
 }
 
-async fn view(workshop: &Workshop, arguments: &EditorArguments, call: &Call) -> Answer {
-    let path = workshop.workspace.resolve(&arguments.path)?;
+async fn view(tool_state: &ToolState, arguments: &EditorArguments, call: &Call) -> Answer {
+    let path = tool_state.workspace.resolve(&arguments.path)?;
     if path.is_dir() {
         if arguments.view_range.is_some() {
-            return Err(Problem::new("a folder has no lines: leave view_range out"));
+            return Err(Problem::new(
+                "view_range does not apply to a folder: leave it out",
+            ));
         }
-        return search::two_levels(workshop, path, call).await;
+        return search::two_levels(tool_state, path, call).await;
     }
     let part = match arguments.view_range.as_deref() {
         None => Part {
@@ -97,40 +99,39 @@ async fn view(workshop: &Workshop, arguments: &EditorArguments, call: &Call) -> 
             ));
         }
     };
-    read::read(workshop, &arguments.path, part, call).await
+    read::read(tool_state, &arguments.path, part, call).await
 }
 
-fn change(workshop: &Workshop, arguments: &EditorArguments) -> Answer {
-    let path = workshop.workspace.resolve_file(&arguments.path)?;
-    let name = workshop.workspace.shown(&path);
-    let _turn = turn()?;
+fn change(tool_state: &ToolState, arguments: &EditorArguments) -> Answer {
+    let path = tool_state.workspace.resolve_file(&arguments.path)?;
+    let name = tool_state.workspace.display(&path);
+    let _lock = lock_changes()?;
     if matches!(arguments.command, Command::UndoEdit) {
-        return undo(workshop, &path, &name);
+        return undo(tool_state, &path, &name);
     }
     let before = change::read(&path)?;
     let after = match arguments.command {
         Command::Create => {
             let text = arguments.file_text.clone();
-            text.ok_or_else(|| Problem::new("create needs file_text, the whole content"))?
+            text.ok_or_else(|| Problem::new("create needs file_text, the complete content"))?
         }
         Command::StrReplace => {
-            let before = before.as_deref().ok_or_else(|| no_such(&name))?;
+            let before = before.as_deref().ok_or_else(|| missing(&name))?;
             let old = arguments.old_str.as_deref().filter(|old| !old.is_empty());
-            let old = old.ok_or_else(|| {
-                Problem::new("str_replace needs old_str, the text to be replaced")
-            })?;
+            let old =
+                old.ok_or_else(|| Problem::new("str_replace needs old_str, the text to replace"))?;
             let new = arguments.new_str.as_deref().unwrap_or_default();
             replace(&name, before, old, new, false)?
         }
         _ => insert(arguments, &name, before.as_deref())?,
     };
     write_atomically(&path, &after)?;
-    let told = match &before {
+    let summary = match &before {
         None => format!("created {name}: {} lines", after.lines().count()),
         Some(before) => diff(&name, before, &after),
     };
-    workshop.undo.keep(&path, before, &after);
-    Ok(Reply::text(told))
+    tool_state.undo.push(&path, before, &after);
+    Ok(Reply::text(summary))
 }
 
 fn insert(
@@ -138,13 +139,13 @@ fn insert(
     name: &str,
     before: Option<&str>,
 ) -> Result<String, Problem> {
-    let before = before.ok_or_else(|| no_such(name))?;
+    let before = before.ok_or_else(|| missing(name))?;
     let (Some(line), Some(new)) = (arguments.insert_line, arguments.new_str.as_deref()) else {
         return Err(Problem::new(
-            "insert needs insert_line (0 for the start) and new_str, the lines to be inserted",
+            "insert needs insert_line (0 for the start) and new_str, the lines to insert",
         ));
     };
-    // The mark stays at the start.
+    // The byte order mark stays at the start.
     let (mark, before) = match before.strip_prefix(BYTE_ORDER_MARK) {
         Some(rest) => (&before[..BYTE_ORDER_MARK.len_utf8()], rest),
         None => ("", before),
@@ -175,12 +176,12 @@ fn insert(
     Ok(format!("{mark}{above}{gap}{new}{below}"))
 }
 
-fn undo(workshop: &Workshop, path: &Path, name: &str) -> Answer {
-    let done = workshop.undo.take_back(path, |step| {
+fn undo(tool_state: &ToolState, path: &Path, name: &str) -> Answer {
+    let done = tool_state.undo.revert(path, |step| {
         let now = change::read(path)?;
-        if !now.as_deref().is_some_and(|text| step.left(text)) {
+        if !now.as_deref().is_some_and(|text| step.matches_after(text)) {
             return Err(Problem::new(format!(
-                "{name} was changed by somebody else since: read it, and change it back with str_replace"
+                "{name} was changed by another program since: read it, and revert it with str_replace"
             )));
         }
         let now = now.unwrap_or_default();
@@ -191,20 +192,20 @@ fn undo(workshop: &Workshop, path: &Path, name: &str) -> Answer {
             }
             None => {
                 fs::remove_file(path).map_err(|error| failed(path, "removed", &error))?;
-                Ok(format!("{name} is removed again: it was not there before"))
+                Ok(format!("{name} was removed: it did not exist before"))
             }
         }
     });
     match done {
         Some(done) => done.map(Reply::text),
         None => Err(Problem::new(format!(
-            "there is no change of {name} to take back: only changes by this tool can be, and very old ones are forgotten"
+            "no change of {name} to undo: only changes by this tool can be undone, and old ones are forgotten"
         ))),
     }
 }
 
-fn no_such(name: &str) -> Problem {
+fn missing(name: &str) -> Problem {
     Problem::new(format!(
-        "there is no {name}: look with LS or Glob, or make it with create"
+        "{name} does not exist: find files with LS or Glob, or create it with create"
     ))
 }

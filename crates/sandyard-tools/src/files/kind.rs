@@ -1,23 +1,23 @@
-//! What a file is, by how it begins.
+//! The kind of a file, by its first bytes.
 
-/// So much of a file is enough to tell.
+/// Number of bytes that determine the kind.
 pub(crate) const START: usize = 8 * 1024;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Text, or near enough.
+    /// Text, possibly with invalid bytes.
     Text,
-    /// An image that can be shown, with its media type.
+    /// An image of a supported type, with its media type.
     Image(&'static str),
     /// A PDF document.
     Pdf,
-    /// Something else, in words.
+    /// Something else, with a description.
     Binary(&'static str),
 }
 
-/// How known kinds begin. What the text of a file could begin with is not here.
-const BEGINNINGS: &[(&[u8], Kind)] = &[
+/// First bytes of known kinds.
+const SIGNATURES: &[(&[u8], Kind)] = &[
     (b"\x89PNG\r\n\x1a\n", Kind::Image("image/png")),
     (b"\xff\xd8\xff", Kind::Image("image/jpeg")),
     (b"GIF87a", Kind::Image("image/gif")),
@@ -56,12 +56,12 @@ const BEGINNINGS: &[(&[u8], Kind)] = &[
 impl Kind {
     /// Of a file that starts like this.
     pub(crate) fn of(start: &[u8]) -> Self {
-        let known = BEGINNINGS
+        let known = SIGNATURES
             .iter()
             .find(|(beginning, _)| start.starts_with(beginning));
         if let Some((beginning, kind)) = known
-            // Two letters or three can begin a text, too.
-            && (beginning.len() > 3 || !matches!(kind, Self::Binary(_)) || start.iter().any(|byte| is_odd(*byte)))
+            // A text can start with the same two or three letters.
+            && (beginning.len() > 3 || !matches!(kind, Self::Binary(_)) || start.iter().any(|byte| is_not_ascii_text(*byte)))
         {
             return *kind;
         }
@@ -75,8 +75,8 @@ impl Kind {
     }
 }
 
-/// A byte that text has no use for.
-fn is_odd(byte: u8) -> bool {
+/// Returns whether a byte does not occur in ASCII text.
+fn is_not_ascii_text(byte: u8) -> bool {
     byte == 0 || byte >= 0x80
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_first_bytes() {
+    fn kinds_are_recognised_by_their_first_bytes() {
         assert_eq!(Kind::of(b""), Kind::Text);
         assert_eq!(Kind::of(b"hello\n"), Kind::Text);
         assert_eq!(Kind::of("grün".as_bytes()), Kind::Text);

@@ -1,30 +1,30 @@
-//! Lines of a text of any size, with only what is shown of it in memory.
+//! Reads lines of a text of any size. Keeps only the requested part in memory.
 
 use std::io::{self, BufRead};
 
 use super::blocking::Bounds;
 
-/// Longer lines are cut.
+/// Maximum number of characters of a line.
 pub(super) const MAX_LINE: usize = 2_000;
-/// Most characters of one answer.
+/// Maximum number of characters of a reply.
 pub(super) const MAX_SHOWN: usize = 30_000;
 
 /// A part of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The lines with their numbers.
+    /// The numbered lines.
     pub(super) text: String,
-    /// How many lines are in it.
+    /// Number of lines in `text`.
     pub(super) shown: u64,
-    /// How many of them were cut.
+    /// Number of truncated lines.
     pub(super) cut: u64,
-    /// All lines of the text, where the end was reached.
+    /// Number of lines of the whole text, if its end was reached.
     pub(super) total: Option<u64>,
-    /// Ended before its time.
-    pub(super) is_given_up: bool,
+    /// Whether reading stopped early: the call was cancelled or the time was up.
+    pub(super) is_aborted: bool,
 }
 
-/// The lines from number `first` (one is the first) on, at most `limit`, numbered as `cat -n` does.
+/// Reads at most `limit` lines from number `first` on, numbered like `cat -n`. The first line has the number 1.
 pub(super) fn part(
     mut source: impl BufRead,
     first: u64,
@@ -37,21 +37,21 @@ pub(super) fn part(
     loop {
         let is_wanted = number + 1 >= first;
         if is_wanted && part.shown == limit {
-            // Whether there is more decides what is said about it.
+            // Find out whether there are more lines.
             if source.fill_buf()?.is_empty() {
                 part.total = Some(number);
             }
             return Ok(part);
         }
         if number % 1024 == 0 && bounds.are_over() {
-            part.is_given_up = true;
+            part.is_aborted = true;
             return Ok(part);
         }
         let keep = if is_wanted { MAX_LINE * 4 } else { 0 };
         let line = next(&mut source, keep, bounds)?;
-        // Then nothing, or a part of a line, does not mean that the text ends there.
+        // When the time is up, the line may be incomplete, and the text may continue.
         if bounds.are_over() {
-            part.is_given_up = true;
+            part.is_aborted = true;
             return Ok(part);
         }
         let Some(line) = line else {
@@ -62,7 +62,7 @@ pub(super) fn part(
         if !is_wanted {
             continue;
         }
-        let (text, is_cut) = shown(&line);
+        let (text, is_cut) = display(&line);
         let text = format!("{number:>6}\t{text}\n");
         let length = text.chars().count();
         if length > room && part.shown > 0 {
@@ -77,11 +77,11 @@ pub(super) fn part(
 
 struct Line {
     bytes: Vec<u8>,
-    /// Of the whole line, without its end.
+    /// Length of the whole line, without its ending.
     length: usize,
 }
 
-/// The next line, of which only so many bytes are kept; none at the end. When the time is up, it is what was read until then.
+/// The next line, of which at most `keep` bytes are kept; none at the end. When the time is up, the line may be incomplete.
 fn next(source: &mut impl BufRead, keep: usize, bounds: &Bounds) -> io::Result<Option<Line>> {
     let mut line = Line {
         bytes: Vec::new(),
@@ -89,13 +89,13 @@ fn next(source: &mut impl BufRead, keep: usize, bounds: &Bounds) -> io::Result<O
     };
     let mut has_any = false;
     loop {
-        let there = source.fill_buf()?;
-        if there.is_empty() || bounds.are_over() {
+        let available = source.fill_buf()?;
+        if available.is_empty() || bounds.are_over() {
             return Ok(has_any.then_some(line));
         }
         has_any = true;
-        let end = there.iter().position(|byte| *byte == b'\n');
-        let content = &there[..end.unwrap_or(there.len())];
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let content = &available[..end.unwrap_or(available.len())];
         let room = keep.saturating_sub(line.bytes.len()).min(content.len());
         line.bytes.extend_from_slice(&content[..room]);
         line.length += content.len();
@@ -107,13 +107,13 @@ fn next(source: &mut impl BufRead, keep: usize, bounds: &Bounds) -> io::Result<O
     }
 }
 
-fn shown(line: &Line) -> (String, bool) {
+fn display(line: &Line) -> (String, bool) {
     let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes);
     let text = String::from_utf8_lossy(bytes);
     match text.char_indices().nth(MAX_LINE) {
         Some((end, _)) => {
             let length = line.length;
-            let text = format!("{} [cut: the line has {length} bytes]", &text[..end]);
+            let text = format!("{} [truncated: the line has {length} bytes]", &text[..end]);
             (text, true)
         }
         None => (text.into_owned(), false),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_end_takes_no_more_memory_than_is_shown() {
+    fn an_endless_line_needs_little_memory() {
         let bounds = Bounds::new(&CancellationToken::new(), Duration::from_secs(600));
         let length = 50 * 1024 * 1024;
         let mut source = BufReader::new(repeat(b'x').take(length));
@@ -145,7 +145,7 @@ mod tests {
         assert!(next(&mut source, 10, &bounds).unwrap().is_none());
     }
 
-    /// Lines of one letter, during whose reading nobody wants them any more.
+    /// A source of one-letter lines that cancels the call while it is read.
     struct Cancels<'a> {
         left: usize,
         cancelled: &'a CancellationToken,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_does_not_end_where_the_time_does() {
+    fn an_aborted_read_is_not_the_end_of_the_text() {
         for first in [1, 5, 900] {
             let cancelled = CancellationToken::new();
             let bounds = Bounds::new(&cancelled, Duration::from_secs(600));
@@ -175,7 +175,7 @@ mod tests {
             // As small as a line, so that there is more to read when the time is up.
             let source = BufReader::with_capacity(2, source);
             let part = part(source, first, u64::MAX, &bounds).unwrap();
-            assert!(part.is_given_up, "{first}: {part:?}");
+            assert!(part.is_aborted, "{first}: {part:?}");
             assert_eq!(part.total, None);
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `open`, `kind`, `lines`, `pdf` | looking at what may be anything, a part at a time |
-//! | `read`, `show` | `Read` and `read_file` |
-//! | `change`, `diff`, `text` | writing a text as a whole and telling what became different |
-//! | `write`, `edit`, `patch`, `editor`, `undo` | the tools that change |
-//! | `blocking` | work away from the one thread that answers |
+//! | `open`, `kind`, `lines`, `pdf` | reading parts of files of any kind |
+//! | `read`, `render` | `Read` and `read_file` |
+//! | `change`, `diff`, `text` | writing whole files, and diffs |
+//! | `write`, `edit`, `patch`, `editor`, `undo` | the tools that change files |
+//! | `blocking` | work on other threads |
 
 pub(crate) mod blocking;
 pub(crate) mod change;
@@ -19,20 +19,20 @@ pub(crate) mod open;
 mod patch;
 mod pdf;
 mod read;
-mod show;
+mod render;
 mod text;
 mod undo;
 mod write;
 
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod test_env;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use change::write_atomically;
 pub(crate) use diff::diff;
 pub(crate) use edit::replace;
-pub(crate) use patch::{apply_patch_below, told as told_patch};
+pub(crate) use patch::{apply_patch_below, summary as patch_summary};
 pub(crate) use undo::Undo;
 
 use crate::tool::Tool;

@@ -1,4 +1,4 @@
-//! Opening what may be anything.
+//! Opening regular files only.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io;
@@ -9,31 +9,31 @@ use rustix::fs::OFlags;
 
 use crate::reply::Problem;
 
-/// Opens a regular file to be read. Nothing else is even touched: opening a pipe waits, and opening a device does things.
+/// Opens a regular file for reading. Opens nothing else, because opening a pipe blocks and opening a device has side effects.
 pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Problem> {
     let metadata = path
         .symlink_metadata()
-        .map_err(|error| failed(path, "looked at", &error))?;
+        .map_err(|error| failed(path, "accessed", &error))?;
     check(path, metadata.file_type())?;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags())
         .open(path)
         .map_err(|error| failed(path, "opened", &error))?;
-    // It may have been replaced in between.
+    // It may have been replaced since the first check.
     let metadata = file
         .metadata()
-        .map_err(|error| failed(path, "looked at", &error))?;
+        .map_err(|error| failed(path, "accessed", &error))?;
     check(path, metadata.file_type())?;
     Ok((file, metadata))
 }
 
-/// Never waits, and never follows a link that was put there after the path was resolved.
+/// Flags for opening without blocking, and without following a link that was created after the path was resolved.
 pub(super) fn flags() -> i32 {
     (OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits() as i32
 }
 
-/// Refuses what is no regular file, and says what it is.
+/// Fails if it is not a regular file, and says what it is.
 pub(super) fn check(path: &Path, kind: FileType) -> Result<(), Problem> {
     let path = path.display();
     if kind.is_file() {
@@ -41,7 +41,7 @@ pub(super) fn check(path: &Path, kind: FileType) -> Result<(), Problem> {
     }
     if kind.is_dir() {
         return Err(Problem::new(format!(
-            "{path} is a folder: list it with LS, and name a file in it"
+            "{path} is a folder: list it with LS and give the path of a file in it"
         )));
     }
     let what = if kind.is_fifo() {
@@ -49,27 +49,27 @@ pub(super) fn check(path: &Path, kind: FileType) -> Result<(), Problem> {
     } else if kind.is_socket() {
         "a socket"
     } else if kind.is_symlink() {
-        "a link that was just made"
+        "a link that was just created"
     } else {
         "a device"
     };
     Err(Problem::new(format!(
-        "{path} is {what}, not a file with content: only regular files are read and written"
+        "{path} is {what}: only regular files can be read and written"
     )))
 }
 
-/// What went wrong with a path, and what to do.
+/// The problem for an I/O error, with what to do.
 pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Problem {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotFound => Problem::new(format!(
-            "there is no {path}: look with LS or Glob for what is there"
-        )),
+        io::ErrorKind::NotFound => {
+            Problem::new(format!("{path} does not exist: find files with LS or Glob"))
+        }
         io::ErrorKind::PermissionDenied => Problem::new(format!(
-            "{path} may not be {what} by this user: change its permissions with a command (chmod, sudo)"
+            "{path} cannot be {what} by this user: change its permissions with a command (chmod, sudo)"
         )),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::new(format!(
-            "{path} cannot be {what}: the disk is full, remove something first"
+            "{path} cannot be {what}: the disk is full, delete something first"
         )),
         _ => Problem::new(format!("{path} cannot be {what}: {error}")),
     }

@@ -1,19 +1,19 @@
-//! Ends of lines and marks at the start of a text.
+//! Line endings and byte order marks.
 
-/// The mark some editors put before UTF-8.
+/// The byte order mark that some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How the lines of a text end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// As everywhere but on Windows; also when they are mixed.
+    /// `\n`, or mixed.
     Lf,
-    /// Every line ends as on Windows.
+    /// Every line ends with `\r\n`.
     CrLf,
 }
 
 impl Ending {
-    /// Of a text.
+    /// The line ending of a text.
     pub(crate) fn of(text: &str) -> Self {
         let mut has_lines = false;
         for (at, _) in text.match_indices('\n') {
@@ -26,7 +26,7 @@ impl Ending {
     }
 }
 
-/// With every line's end as on Windows.
+/// Converts all line endings to `\r\n`.
 pub(crate) fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }

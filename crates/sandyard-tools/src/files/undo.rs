@@ -1,4 +1,4 @@
-//! What the editor can take back.
+//! Changes that the editor can undo.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-/// So many steps are kept, of all files together.
+/// Maximum number of changes, of all files together.
 const MAX_STEPS: usize = 200;
-/// And so many bytes.
+/// Maximum size of all changes, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What editors can take back, of every file, the oldest forgotten first.
+/// Changes of all files. The oldest are forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Undo {
     steps: Mutex<VecDeque<Step>>,
@@ -21,22 +21,22 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 pub(super) struct Step {
     path: PathBuf,
-    /// Its text before; none: it was not there.
+    /// The text before the change; none if the file did not exist.
     pub(super) before: Option<String>,
-    /// To recognise its text after.
+    /// Hash of the text after the change.
     after: [u8; 32],
 }
 
 impl Step {
-    /// Whether the file is still as this step left it.
-    pub(super) fn left(&self, text: &str) -> bool {
+    /// Returns whether the file still has the text that this change wrote.
+    pub(super) fn matches_after(&self, text: &str) -> bool {
         hash(text) == self.after
     }
 }
 
 impl Undo {
-    /// Keeps a change.
-    pub(super) fn keep(&self, path: &Path, before: Option<String>, after: &str) {
+    /// Adds a change.
+    pub(super) fn push(&self, path: &Path, before: Option<String>, after: &str) {
         let mut steps = self.steps();
         steps.push_back(Step {
             path: path.to_owned(),
@@ -52,9 +52,8 @@ impl Undo {
         }
     }
 
-    /// Does something with the last change of a file, which is forgotten if that succeeds; none: nothing is known of
-    /// the file.
-    pub(super) fn take_back<T, E>(
+    /// Calls `work` with the last change of a file, and forgets the change if that succeeds; none if there is no change.
+    pub(super) fn revert<T, E>(
         &self,
         path: &Path,
         work: impl FnOnce(&Step) -> Result<T, E>,
@@ -88,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_forgotten() {
+    fn the_oldest_change_is_forgotten() {
         let undo = Undo::default();
         let (a, b) = (Path::new("/a"), Path::new("/b"));
-        undo.keep(a, Some("first".to_owned()), "second");
-        undo.keep(b, Some("x".repeat(MAX_BYTES)), "");
+        undo.push(a, Some("first".to_owned()), "second");
+        undo.push(b, Some("x".repeat(MAX_BYTES)), "");
         let work = |step: &Step| Ok::<_, ()>(step.before.clone());
-        assert!(undo.take_back(a, work).is_none(), "too many bytes");
-        assert!(undo.take_back(b, work).is_some());
+        assert!(undo.revert(a, work).is_none(), "too many bytes");
+        assert!(undo.revert(b, work).is_some());
         for number in 0..=MAX_STEPS {
-            undo.keep(a, Some(number.to_string()), "");
+            undo.push(a, Some(number.to_string()), "");
         }
         assert_eq!(undo.steps().len(), MAX_STEPS);
-        let last = undo.take_back(a, work).unwrap().unwrap();
+        let last = undo.revert(a, work).unwrap().unwrap();
         assert_eq!(last.unwrap(), MAX_STEPS.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! Writing whole files: `Write`, and `write_file` for the first clients.
+//! `Write` and `write_file`: writing whole files.
 
 use std::path::Path;
 
@@ -6,26 +6,26 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::blocking;
-use super::change::{self, turn, write_atomically};
+use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 #[derive(Deserialize, JsonSchema)]
 struct WriteArguments {
-    /// The file: an absolute path, or one relative to the workspace. Missing folders are made.
+    /// Path of the file, absolute or relative to the workspace. Missing folders are created.
     file_path: String,
-    /// The whole content.
+    /// The complete content.
     content: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ShortArguments {
-    /// The file: an absolute path, or one relative to the workspace. Missing folders are made.
+    /// Path of the file, absolute or relative to the workspace. Missing folders are created.
     #[serde(alias = "file_path")]
     path: String,
-    /// The whole content.
+    /// The complete content.
     content: String,
 }
 
@@ -35,10 +35,9 @@ pub(super) fn write_tool() -> Tool {
         "Write",
         "Write a file",
         Effect::Changes,
-        "Writes a file as a whole, a new one or over the one that is there, and answers with what became different. To \
-         change a part of a file use Edit.",
-        |workshop, arguments, _call| async move {
-            write(&workshop, arguments.file_path, arguments.content).await
+        "Write a complete file: create it or replace its content. Returns the diff. Use Edit to change a part of a file.",
+        |tool_state, arguments, _call| async move {
+            write(&tool_state, arguments.file_path, arguments.content).await
         },
     )
 }
@@ -49,45 +48,45 @@ pub(super) fn short_tool() -> Tool {
         "write_file",
         "Write a file",
         Effect::Changes,
-        "Writes a file as a whole, a new one or over the one that is there. The same as Write.",
-        |workshop, arguments, _call| async move {
-            write(&workshop, arguments.path, arguments.content).await
+        "Write a complete file: create it or replace its content. The same as Write.",
+        |tool_state, arguments, _call| async move {
+            write(&tool_state, arguments.path, arguments.content).await
         },
     )
 }
 
-async fn write(workshop: &Workshop, path: String, content: String) -> Answer {
-    let workspace = workshop.workspace.clone();
+async fn write(tool_state: &ToolState, path: String, content: String) -> Answer {
+    let workspace = tool_state.workspace.clone();
     let done = blocking(move || {
         let path = workspace.resolve_file(&path)?;
-        let _turn = turn()?;
+        let _lock = lock_changes()?;
         let before = before(&path);
         write_atomically(&path, &content)?;
-        Ok(told(&workspace.shown(&path), before, &content))
+        Ok(summary(&workspace.display(&path), before, &content))
     });
     done.await.map(Reply::text)
 }
 
-/// What was there before.
+/// The previous content.
 enum Before {
-    Nothing,
+    Missing,
     Text(String),
-    /// Something that cannot be compared.
+    /// Not text, so it cannot be compared.
     Other,
 }
 
 fn before(path: &Path) -> Before {
     match change::read(path) {
-        Ok(None) => Before::Nothing,
+        Ok(None) => Before::Missing,
         Ok(Some(text)) => Before::Text(text),
         Err(Problem { .. }) => Before::Other,
     }
 }
 
-fn told(name: &str, before: Before, content: &str) -> String {
+fn summary(name: &str, before: Before, content: &str) -> String {
     let (lines, bytes) = (content.lines().count(), content.len());
     match before {
-        Before::Nothing => format!("created {name}: {lines} lines, {bytes} bytes"),
+        Before::Missing => format!("created {name}: {lines} lines, {bytes} bytes"),
         Before::Other => format!("replaced {name}: {lines} lines, {bytes} bytes"),
         Before::Text(text) => diff(name, &text, content),
     }

@@ -1,11 +1,10 @@
-//! Images and videos, made by a tool server outside.
+//! `generate_image` and `generate_video`, through the configured service.
 //!
 //! ```text
 //! image-generation  {"prompt", "aspect_ratio"?, "size"?}                            → {"url"} or {"data": base64, "media_type"}
 //! video-generation  {"prompt", "aspect_ratio"?, "duration_seconds"?, "image_url"?}  → {"url"}
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,42 +13,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::Call;
-use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, cut};
+use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, truncate};
 use crate::tool::{Effect, Tool, tool};
-use crate::web::outside::Outside;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
+use crate::web::tool_service::ToolService;
 
-/// How long an image may take.
-const IMAGE: Duration = Duration::from_secs(3 * 60);
-/// How long a video may take.
-const VIDEO: Duration = Duration::from_secs(15 * 60);
-/// Longest description.
+/// Time limit for an image.
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(3 * 60);
+/// Time limit for a video.
+const VIDEO_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Maximum length of a prompt.
 const MAX_PROMPT: usize = 20_000;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Image {
-    /// What the image is to show.
+    /// Description of the image.
     prompt: String,
-    /// Width to height, like "1:1" or "16:9".
+    /// Aspect ratio, for example "1:1" or "16:9".
     #[serde(skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<String>,
-    /// Its size in pixels, like "1024x1024".
+    /// Size in pixels, for example "1024x1024".
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Video {
-    /// What the video is to show.
+    /// Description of the video.
     prompt: String,
-    /// Width to height, like "16:9".
+    /// Aspect ratio, for example "16:9".
     #[serde(skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<String>,
-    /// How long it is to be.
+    /// Duration in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
-    /// The address of an image it is to begin with.
+    /// URL of an image to use as the first frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     image_url: Option<String>,
 }
@@ -59,97 +57,78 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![
         tool::<Image, _, _>(
             "generate_image",
-            "Make an image",
-            Effect::ChangesOutside,
-            "Makes an image from a description through the service at tool_server_url. Answers with its address, or the image \
-             itself.",
-            |workshop, args, call| async move {
-                make(
-                    workshop,
-                    "image-generation",
-                    &args.prompt,
-                    &args,
-                    IMAGE,
-                    call,
-                )
-                .await
+            "Generate an image",
+            Effect::ChangesExternal,
+            "Generate an image from a description through the service at tool_server_url. Returns its URL or the image.",
+            |tool_state, args, call| async move {
+                let path = "image-generation";
+                let work = generate(&tool_state, path, &args.prompt, &args, IMAGE_TIMEOUT);
+                call.unless_cancelled(work).await
             },
         ),
         tool::<Video, _, _>(
             "generate_video",
-            "Make a video",
-            Effect::ChangesOutside,
-            "Makes a short video from a description through the service at tool_server_url, which takes minutes. Answers with \
-             its address.",
-            |workshop, args, call| async move {
-                make(
-                    workshop,
-                    "video-generation",
-                    &args.prompt,
-                    &args,
-                    VIDEO,
-                    call,
-                )
-                .await
+            "Generate a video",
+            Effect::ChangesExternal,
+            "Generate a short video from a description through the service at tool_server_url. Takes minutes. Returns its URL.",
+            |tool_state, args, call| async move {
+                let path = "video-generation";
+                let work = generate(&tool_state, path, &args.prompt, &args, VIDEO_TIMEOUT);
+                call.unless_cancelled(work).await
             },
         ),
     ]
 }
 
-async fn make(
-    workshop: Arc<Workshop>,
+async fn generate(
+    tool_state: &ToolState,
     path: &str,
     prompt: &str,
     args: &(impl Serialize + Sync),
     limit: Duration,
-    call: Call,
 ) -> Answer {
     if prompt.trim().is_empty() || prompt.len() > MAX_PROMPT {
         return Err(Problem::new(format!(
-            "the prompt has 1 to {MAX_PROMPT} characters"
+            "the prompt must have 1 to {MAX_PROMPT} characters"
         )));
     }
-    let outside = Outside::of(&workshop)?;
+    let service = ToolService::of(tool_state)?;
     let body = serde_json::to_value(args).map_err(Problem::new)?;
-    let answer = tokio::select! {
-        answer = outside.post(path, &body, limit) => answer?,
-        () = call.cancelled.cancelled() => return Err(Problem::new("the call was cancelled")),
-    };
-    read(&answer)
+    read(&service.post(path, &body, limit).await?)
 }
 
 fn read(answer: &Value) -> Answer {
     if let Some(url) = answer["url"].as_str() {
-        return Ok(Reply::text(cut(url.to_owned(), 8192)));
+        return Ok(Reply::text(truncate(url.to_owned(), 8192)));
     }
-    let wrong = || {
+    let invalid = || {
         Problem::new(
-            "the service at tool_server_url answered neither an address (url) nor an image (data): tell its owner",
+            "the answer of the service at tool_server_url has neither a URL (url) nor an image (data): report this to its operator",
         )
     };
-    let data = answer["data"].as_str().ok_or_else(wrong)?;
-    let data = STANDARD.decode(data).map_err(|_| wrong())?;
+    let data = answer["data"].as_str().ok_or_else(invalid)?;
+    let data = STANDARD.decode(data).map_err(|_| invalid())?;
     let media_type = answer["media_type"].as_str().unwrap_or("image/png");
     if data.len() > MAX_IMAGE || !media_type.starts_with("image/") || media_type.len() > 100 {
         return Err(Problem::new(format!(
-            "the image of the service at tool_server_url is larger than {MAX_IMAGE} bytes, or is none: ask for a smaller one"
+            "the service at tool_server_url returned no image, or one larger than {MAX_IMAGE} bytes: ask for a smaller one"
         )));
     }
-    Ok(Reply::text("the image:").with_image(data, media_type))
+    Ok(Reply::text("generated image:").with_image(data, media_type))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::testing::Bench;
+    use crate::files::test_env::TestEnv;
     use axum::routing::post;
     use serde_json::json;
 
     #[tokio::test]
-    async fn without_a_tool_server_they_say_so() {
-        let bench = Bench::new();
+    async fn without_a_service_the_problem_says_how_to_configure_it() {
+        let env = TestEnv::new();
         for tool in ["generate_image", "generate_video"] {
-            let problem = bench.problem(tool, json!({"prompt": "a cat"})).await;
+            let problem = env.problem(tool, json!({"prompt": "a cat"})).await;
             assert!(
                 problem.contains("no tool_server_url is configured"),
                 "{problem}"
@@ -158,9 +137,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn images_and_videos_come_from_the_tool_server() {
-        let image = |axum::Json(asked): axum::Json<Value>| async move {
-            assert_eq!(asked["prompt"], "a cat");
+    async fn images_and_videos_come_from_the_service() {
+        let image = |axum::Json(request): axum::Json<Value>| async move {
+            assert_eq!(request["prompt"], "a cat");
             axum::Json(json!({"data": STANDARD.encode(b"pixels"), "media_type": "image/png"}))
         };
         let video = || async { axum::Json(json!({"url": "https://example.com/cat.mp4"})) };
@@ -170,30 +149,26 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let bench = Bench::new();
-        bench
-            .workshop
-            .tell(|told| told.tool_server_url = Some(format!("http://{address}")));
-        let reply = bench
+        let env = TestEnv::new();
+        env.tool_state
+            .update_config(|config| config.tool_server_url = Some(format!("http://{address}")));
+        let reply = env
             .call("generate_image", json!({"prompt": "a cat"}))
             .await
             .unwrap();
         let image = reply.into_result().content.remove(1);
         assert_eq!(image.as_image().unwrap().data, STANDARD.encode(b"pixels"));
-        let text = bench
-            .text("generate_video", json!({"prompt": "a cat"}))
-            .await;
+        let text = env.text("generate_video", json!({"prompt": "a cat"})).await;
         assert_eq!(text, "https://example.com/cat.mp4");
         assert!(
-            bench
-                .problem("generate_image", json!({"prompt": " "}))
+            env.problem("generate_image", json!({"prompt": " "}))
                 .await
                 .contains("1 to")
         );
     }
 
     #[test]
-    fn what_it_answers_is_not_trusted() {
+    fn invalid_answers_are_refused() {
         let large = STANDARD.encode(vec![0; MAX_IMAGE + 1]);
         for bad in [
             json!({}),

@@ -1,4 +1,4 @@
-//! Names that match: `Glob`.
+//! `Glob`: paths that match a pattern.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,30 +16,30 @@ use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
-/// So many files are shown.
+/// Maximum number of files in a reply.
 const MAX_FILES: usize = 200;
-/// How long a search may take.
-const TIME: Duration = Duration::from_secs(30);
+/// Time limit of a search.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize, JsonSchema)]
 struct GlobArguments {
-    /// The pattern, matched against paths from the folder on: "*.md" for files right in it, "**/*.rs" for those at any depth.
+    /// Pattern for paths relative to the folder: "*.md" matches files in it, "**/*.rs" matches files at any depth.
     pattern: String,
-    /// The folder to look in; the workspace if left out.
+    /// Folder to search, absolute or relative to the workspace (default: the workspace).
     #[serde(default)]
     path: Option<String>,
 }
 
-/// What was found, for programs.
+/// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct GlobResult {
-    /// The files, newest first.
+    /// Paths of the files, most recently modified first.
     files: Vec<String>,
-    /// How many match.
+    /// Number of matching files.
     total: usize,
-    /// There are more than are shown, or not everything was looked at.
+    /// Whether there may be more files.
     truncated: bool,
-    /// Which of these, and what to do.
+    /// Why, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -49,16 +49,16 @@ pub(super) fn glob_tool() -> Tool {
     tool::<GlobArguments, _, _>(
         "Glob",
         "Find files by name",
-        Effect::Looks,
-        "Finds files whose path matches a pattern (*, **, ?, [a-z], {a,b}), the most recently changed first, 200 at most. \
-         Hidden files (unless the pattern names them) and what .gitignore leaves out are not found; LS shows everything.",
-        |workshop, arguments, call| async move {
-            let workspace = workshop.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME);
+        Effect::Reads,
+        "Find files whose path matches a pattern (*, **, ?, [a-z], {a,b}). Returns at most 200 paths, most recently modified first. Skips \
+         git-ignored files, and hidden files unless the pattern names them; LS lists everything.",
+        |tool_state, arguments, call| async move {
+            let workspace = tool_state.workspace.clone();
+            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
             blocking(move || glob(&workspace, &arguments, &bounds)).await
         },
     )
-    .answers::<GlobResult>()
+    .with_output::<GlobResult>()
 }
 
 fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> Answer {
@@ -66,20 +66,20 @@ fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> An
     let root = start(workspace, Some(&folder))?;
     if !root.is_dir() {
         return Err(Problem::new(format!(
-            "{folder} is no folder: give the folder to look in as path"
+            "{folder} is not a folder: give the folder to search as path"
         )));
     }
     let matcher = pattern(&rest)?;
     let with_hidden = rest.split('/').any(|part| part.starts_with('.'));
     let walk = Walk::new(root.clone()).with_hidden(with_hidden);
-    // The newest so far; the oldest of them goes first when there are too many.
+    // The newest files so far. The oldest of them is dropped when there are too many.
     let mut newest: BinaryHeap<Reverse<(SystemTime, Reverse<PathBuf>)>> = BinaryHeap::new();
     let mut total = 0;
     let end = walk.visit(bounds, |path| {
         let below = path.strip_prefix(&root).unwrap_or(path);
         if matcher.is_match(below) {
             total += 1;
-            newest.push(Reverse((changed(path), Reverse(path.to_owned()))));
+            newest.push(Reverse((modified(path), Reverse(path.to_owned()))));
             if newest.len() > MAX_FILES {
                 newest.pop();
             }
@@ -89,17 +89,17 @@ fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> An
     let files: Vec<_> = newest
         .into_sorted_vec()
         .into_iter()
-        .map(|Reverse((_, Reverse(path)))| workspace.shown(&path))
+        .map(|Reverse((_, Reverse(path)))| workspace.display(&path))
         .collect();
     Ok(reply(files, total, end, &arguments.pattern))
 }
 
-/// The folder a pattern begins in, and the rest of it.
+/// Splits an absolute pattern into its folder and the rest.
 fn split(arguments: &GlobArguments) -> Result<(String, String), Problem> {
     let path = Path::new(&arguments.pattern);
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(Problem::new(
-            "the pattern has .. in it: give the folder to look in as path instead",
+            "the pattern contains ..: give the folder to search as path instead",
         ));
     }
     if path.is_relative() {
@@ -112,7 +112,7 @@ fn split(arguments: &GlobArguments) -> Result<(String, String), Problem> {
         .iter()
         .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']))
         .count();
-    // The last part is a name to be matched, even if it has no sign of a pattern.
+    // The last part is a file name, even if it has no wildcard.
     let plain = plain.min(parts.len() - 1);
     let folder = parts[..plain].join("/");
     let folder = if folder.is_empty() {
@@ -123,7 +123,7 @@ fn split(arguments: &GlobArguments) -> Result<(String, String), Problem> {
     Ok((folder, parts[plain..].join("/")))
 }
 
-fn changed(path: &Path) -> SystemTime {
+fn modified(path: &Path) -> SystemTime {
     let metadata = path.symlink_metadata();
     metadata
         .and_then(|metadata| metadata.modified())
@@ -133,20 +133,18 @@ fn changed(path: &Path) -> SystemTime {
 fn reply(files: Vec<String>, total: usize, end: End, pattern: &str) -> Reply {
     let mut text = files.join("\n");
     if files.is_empty() {
-        text = format!("no file matches {pattern}; at any depth it would be \"**/NAME\"");
+        text = format!("no file matches {pattern}; use \"**/NAME\" for any depth");
     }
-    let truncated = total > files.len() || end != End::Whole;
+    let truncated = total > files.len() || end != End::Complete;
     let mut note = String::new();
     if total > files.len() {
         note = format!(
-            "\n[cut: the {} newest of {total} files are shown; use a narrower pattern]",
+            "\n[truncated: the {} newest of {total} files are shown; use a narrower pattern]",
             files.len()
         );
     }
-    if end == End::Late {
-        note.push_str(
-            "\n[not everything was looked at, the time was up: look in a smaller folder]",
-        );
+    if end == End::TimedOut {
+        note.push_str("\n[incomplete: the time limit was reached; search a smaller folder]");
     }
     text.push_str(&note);
     let result = GlobResult {

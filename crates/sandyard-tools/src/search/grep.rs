@@ -1,4 +1,4 @@
-//! Lines that match: `Grep`.
+//! `Grep`: lines that match a regular expression.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,51 +20,51 @@ use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
-/// So many lines are shown.
+/// Maximum number of lines in a reply.
 const MAX_MATCHES: usize = 200;
-/// Longer lines are cut.
+/// Maximum number of characters of a line.
 const MAX_LINE: usize = 500;
-/// Most characters of one answer.
+/// Maximum length of a reply.
 const MAX_SHOWN: usize = 30_000;
-/// How long a search may take.
-const TIME: Duration = Duration::from_secs(30);
-/// What one line may take of memory while it is looked at.
+/// Time limit of a search.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Maximum memory for a line, in bytes.
 const MAX_HEAP: usize = 16 * 1024 * 1024;
-/// What a regular expression may take.
+/// Maximum memory for a regular expression, in bytes.
 const MAX_REGEX: usize = 8 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 struct GrepArguments {
-    /// The regular expression (Rust's, as ripgrep has it); put (?i) before it to ignore case.
+    /// Regular expression in Rust syntax, as in ripgrep; prefix it with (?i) to ignore case.
     pattern: String,
-    /// The folder or file to look in; the workspace if left out.
+    /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
     #[serde(default)]
     path: Option<String>,
-    /// Only files whose name matches, such as "*.rs" or "*.{ts,tsx}".
+    /// Search only files whose name matches this pattern, for example "*.rs" or "*.{ts,tsx}".
     #[serde(default)]
     include: Option<String>,
 }
 
-/// What was found, for programs.
+/// The structured result.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct GrepResult {
-    /// The lines, in the order of paths and lines.
+    /// Matching lines, sorted by path and line.
     matches: Vec<Match>,
-    /// There is more than is shown.
+    /// Whether there may be more matches.
     truncated: bool,
     /// Why, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// A line.
+/// A matching line.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Match {
-    /// The file.
+    /// Path of the file.
     path: String,
-    /// The line's number, from one.
+    /// Line number, starting with 1.
     line: u64,
-    /// The line, cut at 500 characters.
+    /// The line, truncated to 500 characters.
     text: String,
 }
 
@@ -73,16 +73,16 @@ pub(super) fn grep_tool() -> Tool {
     tool::<GrepArguments, _, _>(
         "Grep",
         "Search in files",
-        Effect::Looks,
-        "Finds lines that match a regular expression, as ripgrep does: hidden files, binary files and what .gitignore \
-         leaves out are not looked at. Answers with file:line:text, sorted by path, 200 lines at most.",
-        |workshop, arguments, call| async move {
-            let workspace = workshop.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME);
+        Effect::Reads,
+        "Search files for lines that match a regular expression, like ripgrep. Skips hidden, binary and git-ignored files. Returns \
+         file:line:text, sorted by path, at most 200 lines.",
+        |tool_state, arguments, call| async move {
+            let workspace = tool_state.workspace.clone();
+            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
             blocking(move || grep(&workspace, &arguments, &bounds)).await
         },
     )
-    .answers::<GrepResult>()
+    .with_output::<GrepResult>()
 }
 
 fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> Answer {
@@ -93,8 +93,7 @@ fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> An
         .build(&arguments.pattern)
         .map_err(|error| {
             Problem::new(format!(
-                "the regular expression is wrong: {error}; escape what is meant literally with a backslash, and match \
-                 one line at a time"
+                "invalid regular expression: {error}; escape literal characters with a backslash, and match one line at a time"
             ))
         })?;
     let root = start(workspace, arguments.path.as_deref())?;
@@ -102,8 +101,8 @@ fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> An
     let mut searcher = searcher();
     let mut found = Found::default();
     let end = walk.visit(bounds, |path| {
-        found.look(&mut searcher, &matcher, workspace, path, bounds);
-        if found.is_enough {
+        found.search_file(&mut searcher, &matcher, workspace, path, bounds);
+        if found.is_full {
             WalkState::Quit
         } else {
             WalkState::Continue
@@ -112,7 +111,7 @@ fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> An
     Ok(found.reply(&arguments.pattern, end))
 }
 
-/// Where a search begins: something that is there.
+/// Resolves the path to search, which must exist.
 pub(super) fn start(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, Problem> {
     let path = workspace.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."))?;
     match path.symlink_metadata() {
@@ -125,13 +124,13 @@ fn searcher() -> Searcher {
     SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)
-        // A file that becomes shorter while it is mapped ends the process.
+        // A mapped file that is truncated meanwhile would crash the process.
         .memory_map(MmapChoice::never())
         .heap_limit(Some(MAX_HEAP))
         .build()
 }
 
-/// A file that ends in a failure when the time is up: a search looks at nothing else while nothing matches.
+/// A file that fails when the time is up. The searcher does not check the time while nothing matches.
 struct Bounded<'a> {
     file: File,
     bounds: &'a Bounds,
@@ -151,11 +150,11 @@ struct Found {
     result: GrepResult,
     shown: String,
     files: usize,
-    is_enough: bool,
+    is_full: bool,
 }
 
 impl Found {
-    fn look(
+    fn search_file(
         &mut self,
         searcher: &mut Searcher,
         matcher: &RegexMatcher,
@@ -166,11 +165,11 @@ impl Found {
         let Ok((file, _)) = open(path) else {
             return;
         };
-        let name = workspace.shown(path);
+        let name = workspace.display(path);
         let before = self.result.matches.len();
         let sink = Lossy(|line, text| {
             if self.result.matches.len() == MAX_MATCHES || self.shown.len() > MAX_SHOWN {
-                self.is_enough = true;
+                self.is_full = true;
                 return Ok(false);
             }
             let text = one_line(text, MAX_LINE);
@@ -182,7 +181,7 @@ impl Found {
             });
             Ok(!bounds.are_over())
         });
-        // A file whose lines are too long to be lines, or that goes away meanwhile, has nothing for us.
+        // Ignore files that cannot be read or whose lines are too long.
         let source = Bounded { file, bounds };
         let _ = searcher.search_reader(matcher, source, sink);
         self.files += usize::from(self.result.matches.len() > before);
@@ -196,14 +195,14 @@ impl Found {
         } else {
             text.push_str(&format!("[{count} lines in {} files]\n", self.files));
         }
-        self.result.truncated = end != End::Whole;
+        self.result.truncated = end != End::Complete;
         let note = match end {
-            End::Whole => "",
-            End::Enough => {
-                "[cut: there are more matches; look in a folder or file of its own, or with a narrower pattern]\n"
+            End::Complete => "",
+            End::Stopped => {
+                "[truncated: there are more matches; search a smaller folder or use a narrower pattern]\n"
             }
-            End::Late => {
-                "[not everything was looked at, the time was up: look in a smaller folder, or use include]\n"
+            End::TimedOut => {
+                "[incomplete: the time limit was reached; search a smaller folder, or use include]\n"
             }
         };
         text.push_str(note);

@@ -1,7 +1,7 @@
-//! What `.ignore` and `.gitignore` leave out.
+//! Ignore rules of `.ignore` and `.gitignore`.
 //!
-//! The walker would open these files itself, whatever they are: a named pipe would hold its thread for ever, and a link to
-//! a device would fill the memory. Here only small regular files are read.
+//! The walker's own reader opens anything with these names: a named pipe would block the thread forever, and a link to a device would
+//! fill the memory. This module reads only small regular files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::files::open::open;
 
-/// Largest file of rules; a larger one is not looked at.
+/// Maximum size of an ignore file; larger ones are ignored.
 const MAX_FILE: u64 = 256 * 1024;
-/// What the rules that hold for one folder may have together.
+/// Maximum size of all ignore files that apply to a folder.
 const MAX_ALL: u64 = 1024 * 1024;
 
-/// The rules of the folders above what is looked at now: a walk goes down and up again, never across.
+/// The rules of the current folder and its parents, in the order of a walk.
 #[derive(Debug)]
 pub(super) struct Ignored {
     /// The outermost folder first.
@@ -26,14 +26,14 @@ pub(super) struct Ignored {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// Its `.ignore`, which goes before every `.gitignore`.
+    /// Rules of `.ignore`, which take precedence over every `.gitignore`.
     own: Option<Gitignore>,
     git: Option<Gitignore>,
     bytes: u64,
 }
 
 impl Ignored {
-    /// With the rules of the folders that this one is in, as far up as its repository goes.
+    /// Starts with the rules of the parent folders, up to the root of the repository.
     pub(super) fn above(root: &Path) -> Self {
         let mut ignored = Self {
             folders: Vec::new(),
@@ -51,7 +51,7 @@ impl Ignored {
         ignored
     }
 
-    /// Whether a path is left out. The folders above it have been asked for before, in the order of a walk.
+    /// Returns whether a path is ignored. Paths must be asked for in the order of a walk.
     pub(super) fn has(&mut self, path: &Path, is_folder: bool) -> bool {
         let Some(parent) = path.parent() else {
             return false;
@@ -64,16 +64,16 @@ impl Ignored {
         if self.folders.last().is_none_or(|last| last.path != parent) {
             self.enter(parent);
         }
-        // The nearest rule that says something decides.
-        let said = |rules: fn(&Folder) -> Option<&Gitignore>| {
+        // The nearest matching rule decides.
+        let nearest_match = |rules: fn(&Folder) -> Option<&Gitignore>| {
             let nearest = self.folders.iter().rev().filter_map(rules);
             nearest
                 .map(|rules| rules.matched(path, is_folder))
-                .find(|said| !said.is_none())
+                .find(|matched| !matched.is_none())
         };
-        let said =
-            said(|folder| folder.own.as_ref()).or_else(|| said(|folder| folder.git.as_ref()));
-        matches!(said, Some(Match::Ignore(_)))
+        let matched = nearest_match(|folder| folder.own.as_ref())
+            .or_else(|| nearest_match(|folder| folder.git.as_ref()));
+        matches!(matched, Some(Match::Ignore(_)))
     }
 
     fn enter(&mut self, folder: &Path) {
@@ -90,21 +90,21 @@ impl Ignored {
     }
 }
 
-/// The rules in a file of a folder, if it is one that may be read.
+/// The rules of an ignore file, if it exists and is small enough.
 fn rules(folder: &Path, name: &str, left: &mut u64) -> Option<Gitignore> {
-    let most = MAX_FILE.min(*left);
+    let limit = MAX_FILE.min(*left);
     let (file, _) = open(&folder.join(name)).ok()?;
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    file.take(limit + 1).read_to_end(&mut bytes).ok()?;
     let size = bytes.len() as u64;
-    if size > most {
+    if size > limit {
         return None;
     }
     *left -= size;
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // A line that makes no sense says nothing.
+        // Skip invalid lines.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()

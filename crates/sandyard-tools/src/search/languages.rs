@@ -1,4 +1,4 @@
-//! The languages code can be searched in.
+//! Languages for code search.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use ast_grep_language::SupportLang;
 
 use crate::reply::Problem;
 
-/// Those whose parsers we have; asking the library for another one's would be a panic.
+/// Languages whose grammars are built in. The library panics for others.
 const LANGUAGES: &[(SupportLang, &str)] = &[
     (SupportLang::Bash, "bash"),
     (SupportLang::C, "c"),
@@ -25,24 +25,24 @@ const LANGUAGES: &[(SupportLang, &str)] = &[
     (SupportLang::Yaml, "yaml"),
 ];
 
-/// The language of that name.
+/// Finds a language by name.
 pub(super) fn named(name: &str) -> Result<SupportLang, Problem> {
     let found: Option<SupportLang> = name.parse().ok();
     found.filter(|language| is_known(*language)).ok_or_else(|| {
         let names: Vec<_> = LANGUAGES.iter().map(|(_, name)| *name).collect();
         Problem::new(format!(
-            "the language {name:?} is not known here: use one of {}, or Grep",
+            "unknown language {name:?}: use one of {}, or Grep",
             names.join(", ")
         ))
     })
 }
 
-/// The language a file is written in, by its name.
+/// The language of a file, by its name.
 pub(super) fn of(path: &Path) -> Option<SupportLang> {
     SupportLang::from_path(path).filter(|language| is_known(*language))
 }
 
-/// Its name.
+/// The name of a language.
 pub(super) fn name(language: SupportLang) -> &'static str {
     let found = LANGUAGES.iter().find(|(known, _)| *known == language);
     found.map_or("unknown", |(_, name)| name)
@@ -58,7 +58,7 @@ mod tests {
     use ast_grep_core::tree_sitter::LanguageExt;
 
     #[test]
-    fn every_language_has_its_parser() {
+    fn every_language_has_a_grammar() {
         for (language, name) in LANGUAGES {
             assert_eq!(named(name).unwrap(), *language);
             assert!(!language.ast_grep("a").root().kind().is_empty(), "{name}");
@@ -66,7 +66,7 @@ mod tests {
         assert!(named("cobol").is_err());
         assert!(
             named("swift").is_err(),
-            "known to the library, but not built"
+            "known to the library, but not built in"
         );
         assert!(of(Path::new("a.swift")).is_none());
         assert_eq!(of(Path::new("a.rs")), Some(SupportLang::Rust));

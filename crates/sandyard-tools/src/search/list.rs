@@ -1,4 +1,4 @@
-//! What is in a folder: `LS`.
+//! `LS`: the content of a folder.
 
 use std::fs::{self, DirEntry};
 use std::os::unix::fs::FileTypeExt;
@@ -13,51 +13,51 @@ use crate::files::blocking::{Bounds, blocking};
 use crate::files::open::failed;
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
-/// So many entries are shown.
+/// Maximum number of entries in a reply.
 const MAX_SHOWN: usize = 1_000;
-/// So many are looked at, and sorted.
+/// Maximum number of entries to read and sort.
 const MAX_SEEN: usize = 100_000;
-/// So many of one folder are shown where there are two levels.
+/// Maximum number of entries of a subfolder.
 const MAX_INNER: usize = 100;
-/// How long it may take.
-const TIME: Duration = Duration::from_secs(20);
+/// Time limit.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize, JsonSchema)]
 struct ListArguments {
-    /// The folder: an absolute path, or one relative to the workspace; the workspace if left out.
+    /// Path of the folder, absolute or relative to the workspace (default: the workspace).
     #[serde(default)]
     path: Option<String>,
 }
 
-/// What is there, for programs.
+/// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListResult {
-    /// The folder.
+    /// Path of the folder.
     path: String,
-    /// What is in it, folders first.
+    /// Entries, folders first.
     entries: Vec<Entry>,
-    /// How many there are.
+    /// Number of entries of the folder.
     total: usize,
-    /// There are more than are shown.
+    /// Whether there are more entries.
     truncated: bool,
-    /// How many are, and what to do.
+    /// Why, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// One of them.
+/// An entry of a folder.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Entry {
-    /// Its name.
+    /// Name of the entry.
     name: String,
     /// `folder`, `file`, `link`, `pipe or socket` or `other`.
     kind: &'static str,
-    /// Of files, in bytes.
+    /// Size of a file, in bytes.
     size: Option<u64>,
-    /// Where a link leads.
+    /// Target of a link.
     target: Option<String>,
 }
 
@@ -66,18 +66,18 @@ pub(super) fn list_tool() -> Tool {
     tool::<ListArguments, _, _>(
         "LS",
         "List a folder",
-        Effect::Looks,
-        "Lists what is in a folder, hidden and ignored files too: folders first (with / at the end), then files with their \
-         sizes in bytes and links with where they lead; 1,000 at most.",
-        |workshop, arguments, call| async move {
-            let workspace = workshop.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME);
+        Effect::Reads,
+        "List a folder, including hidden and ignored files: folders first (with a trailing /), then files with their size in bytes and \
+         links with their target. At most 1,000 entries.",
+        |tool_state, arguments, call| async move {
+            let workspace = tool_state.workspace.clone();
+            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
             let path = arguments.path.filter(|path| !path.is_empty());
             let path = workspace.resolve(path.as_deref().unwrap_or("."))?;
             blocking(move || list(&workspace, &path, &bounds)).await
         },
     )
-    .answers::<ListResult>()
+    .with_output::<ListResult>()
 }
 
 fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
@@ -85,7 +85,7 @@ fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
     let truncated = entries.len() > MAX_SHOWN || total > entries.len();
     total = total.max(entries.len());
     entries.truncate(MAX_SHOWN);
-    let name = workspace.shown(path);
+    let name = workspace.display(path);
     let mut text = format!("{name}:\n");
     for entry in &entries {
         text.push_str(&entry.line());
@@ -96,7 +96,7 @@ fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
     let mut note = String::new();
     if truncated {
         note = format!(
-            "[cut: {} of {total} entries are shown; find others with Glob]\n",
+            "[truncated: {} of {total} entries are shown; find others with Glob]\n",
             entries.len()
         );
     }
@@ -110,12 +110,12 @@ fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
     }))
 }
 
-/// A folder and the folders in it, without hidden ones: what an editor shows.
-pub(crate) async fn two_levels(workshop: &Workshop, path: PathBuf, call: &Call) -> Answer {
-    let workspace = workshop.workspace.clone();
-    let bounds = Bounds::new(&call.cancelled, TIME);
+/// Lists a folder and its subfolders, without hidden entries.
+pub(crate) async fn two_levels(tool_state: &ToolState, path: PathBuf, call: &Call) -> Answer {
+    let workspace = tool_state.workspace.clone();
+    let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
     blocking(move || {
-        let mut text = format!("{}:\n", workspace.shown(&path));
+        let mut text = format!("{}:\n", workspace.display(&path));
         let mut shown = 0;
         for entry in visible(&path, &bounds)?.iter().take(MAX_SHOWN) {
             text.push_str(&entry.line());
@@ -123,7 +123,7 @@ pub(crate) async fn two_levels(workshop: &Workshop, path: PathBuf, call: &Call) 
             if entry.kind != "folder" || shown > MAX_SHOWN {
                 continue;
             }
-            // Folders of others stay closed.
+            // Skip subfolders that cannot be read.
             let inner = visible(&path.join(&entry.name), &bounds).unwrap_or_default();
             for below in inner.iter().take(MAX_INNER) {
                 text.push_str(&format!("  {}", below.line()));
@@ -134,7 +134,7 @@ pub(crate) async fn two_levels(workshop: &Workshop, path: PathBuf, call: &Call) 
             }
         }
         if shown >= MAX_SHOWN {
-            text.push_str("[cut: not everything is shown; list folders with LS]\n");
+            text.push_str("[truncated: list subfolders with LS]\n");
         }
         Ok(Reply::text(text))
     })
@@ -147,14 +147,14 @@ fn visible(path: &Path, bounds: &Bounds) -> Result<Vec<Entry>, Problem> {
     Ok(entries)
 }
 
-/// What is in a folder, folders first, and how many there are.
+/// The entries of a folder, folders first, and their number.
 fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize), Problem> {
     let metadata = path
         .symlink_metadata()
         .map_err(|error| failed(path, "listed", &error))?;
     if !metadata.is_dir() {
         return Err(Problem::new(format!(
-            "{} is no folder: read files with Read",
+            "{} is not a folder: read files with Read",
             path.display()
         )));
     }
@@ -174,28 +174,28 @@ fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize), Problem>
 impl Entry {
     fn of(entry: &DirEntry) -> Self {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let mut own = Self {
+        let mut item = Self {
             name,
             kind: "other",
             size: None,
             target: None,
         };
         let Ok(kind) = entry.file_type() else {
-            return own;
+            return item;
         };
         if kind.is_dir() {
-            own.kind = "folder";
+            item.kind = "folder";
         } else if kind.is_symlink() {
-            own.kind = "link";
+            item.kind = "link";
             let target = fs::read_link(entry.path()).ok();
-            own.target = target.map(|target| target.to_string_lossy().into_owned());
+            item.target = target.map(|target| target.to_string_lossy().into_owned());
         } else if kind.is_file() {
-            own.kind = "file";
-            own.size = entry.metadata().ok().map(|metadata| metadata.len());
+            item.kind = "file";
+            item.size = entry.metadata().ok().map(|metadata| metadata.len());
         } else if kind.is_fifo() || kind.is_socket() {
-            own.kind = "pipe or socket";
+            item.kind = "pipe or socket";
         }
-        own
+        item
     }
 
     fn line(&self) -> String {

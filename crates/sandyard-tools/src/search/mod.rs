@@ -1,12 +1,12 @@
-//! Looking for files and in files.
+//! Searching for files and in files.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `walk`, `ignored` | all files below a folder, as ripgrep sees them; what rules leave out |
+//! | `walk`, `ignored` | all files below a folder, like ripgrep; ignore rules |
 //! | `grep` | `Grep`: lines that match a regular expression |
-//! | `glob` | `Glob`: names that match a pattern |
-//! | `tree`, `parse`, `languages` | `ASTGrep`: code that matches code |
-//! | `list` | `LS`: what is in a folder |
+//! | `glob` | `Glob`: paths that match a pattern |
+//! | `tree`, `parse`, `languages` | `ASTGrep`: code that matches a code pattern |
+//! | `list` | `LS`: the content of a folder |
 
 mod glob;
 mod grep;
@@ -33,12 +33,12 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What is said at the end of a text, for those who only see the rest of the answer.
-fn note(words: &str) -> Option<String> {
-    Some(words.trim().to_owned()).filter(|note| !note.is_empty())
+/// A note of the text for the structured result; none if it is empty.
+fn note(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|note| !note.is_empty())
 }
 
-/// A text of one line, cut at so many characters, with nothing in it that would look like another line.
+/// The first line of a text, truncated, without control characters that would look like another line.
 fn one_line(text: &str, limit: usize) -> String {
     let text = text.trim_end_matches(['\n', '\r']);
     let mut line: String = text
@@ -53,7 +53,7 @@ fn one_line(text: &str, limit: usize) -> String {
         })
         .collect();
     if text.chars().nth(limit).is_some() {
-        line.push_str(" [cut]");
+        line.push_str(" [truncated]");
     }
     line
 }

@@ -1,4 +1,4 @@
-//! Reading code that may be made to harm: within a time, and not too deep.
+//! Parses code, which may be malicious, within limits of time and depth.
 
 use std::ops::ControlFlow;
 
@@ -8,28 +8,28 @@ use tree_sitter::{ParseOptions, Parser, Tree};
 
 use crate::files::blocking::Bounds;
 
-/// Code that is nested deeper is left out: it is made by programs, and comparing it would go as deep.
+/// Maximum depth. Deeper code is generated, and matching it would recurse as deep.
 pub(super) const MAX_DEPTH: usize = 2_000;
-/// How many parts of a file are looked at between two looks at the clock.
+/// Number of nodes between two checks of the time.
 pub(super) const STEPS: usize = 256;
 
-/// Reads code, unless the time is up before that.
+/// Parses code; none if the time is up.
 pub(super) fn parse(text: &str, language: SupportLang, bounds: &Bounds) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&language.get_ts_language()).ok()?;
-    let mut go_on = |_: &_| {
+    let mut check_time = |_: &_| {
         if bounds.are_over() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     };
-    let options = ParseOptions::new().progress_callback(&mut go_on);
+    let options = ParseOptions::new().progress_callback(&mut check_time);
     let mut rest = |at: usize, _| text.as_bytes().get(at..).unwrap_or_default();
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 
-/// Whether code is nested too deeply; none if the time is up.
+/// Returns whether code is nested too deeply; none if the time is up.
 pub(super) fn is_too_deep(tree: &Tree, bounds: &Bounds) -> Option<bool> {
     let mut cursor = tree.walk();
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Code that matches code: `ASTGrep`.
+//! `ASTGrep`: code that matches a code pattern.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -24,61 +24,61 @@ use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
-/// So many places are shown.
+/// Maximum number of matches in a reply.
 const MAX_MATCHES: usize = 100;
-/// So many lines of each.
+/// Maximum number of lines of a match.
 const MAX_LINES: usize = 10;
-/// Longer lines are cut.
+/// Maximum number of characters of a line.
 const MAX_LINE: usize = 300;
-/// Most characters of one answer.
+/// Maximum length of a reply.
 const MAX_SHOWN: usize = 30_000;
-/// Longest pattern.
+/// Maximum length of a pattern.
 const MAX_PATTERN: usize = 2_000;
-/// Larger files are made by programs.
+/// Maximum size of a file; larger files are generated.
 const MAX_FILE: u64 = 1024 * 1024;
-/// How long a search may take.
-const TIME: Duration = Duration::from_secs(30);
+/// Time limit of a search.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize, JsonSchema)]
 struct TreeArguments {
-    /// Code with holes: $NAME stands for one part, $$$NAME for any number of them. For example: "console.log($$$ARGS)".
+    /// Code with placeholders: $NAME matches one node, $$$NAME matches any number of nodes. Example: "console.log($$$ARGS)".
     pattern: String,
-    /// The folder or file to look in; the workspace if left out.
+    /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
     #[serde(default)]
     path: Option<String>,
-    /// Only files whose name matches, such as "*.ts".
+    /// Search only files whose name matches this pattern, for example "*.ts".
     #[serde(default)]
     include: Option<String>,
-    /// The language of the pattern; only its files are looked at. If left out, each file's own: bash, c, cpp, css, go,
+    /// Language of the pattern; only its files are searched (default: the language of each file). One of bash, c, cpp, css, go,
     /// html, java, javascript, json, python, rust, tsx, typescript, yaml.
     #[serde(default)]
     language: Option<String>,
 }
 
-/// What was found, for programs.
+/// The structured result.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct TreeResult {
-    /// The places, in the order of paths.
+    /// Matches, sorted by path.
     matches: Vec<Match>,
-    /// There is more than is shown.
+    /// Whether there may be more matches.
     truncated: bool,
     /// What was left out, why, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// A place in the code.
+/// A match.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Match {
-    /// The file.
+    /// Path of the file.
     path: String,
-    /// The number of its first line.
+    /// Number of the first line.
     line: usize,
-    /// The number of its last line.
+    /// Number of the last line.
     end_line: usize,
-    /// The language it was read as.
+    /// Language of the match.
     language: &'static str,
-    /// The code, cut after ten lines.
+    /// The code, at most ten lines.
     text: String,
 }
 
@@ -86,25 +86,24 @@ struct Match {
 pub(super) fn tree_tool() -> Tool {
     tool::<TreeArguments, _, _>(
         "ASTGrep",
-        "Search in code by its structure",
-        Effect::Looks,
-        "Finds code that has the structure of a pattern, whatever its spaces and line ends, as ast-grep does. Hidden files \
-         and what .gitignore leaves out are not looked at. Answers with file:line and the code, sorted by path, 100 places \
-         at most.",
-        |workshop, arguments, call| async move {
-            let workspace = workshop.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME);
+        "Search code by structure",
+        Effect::Reads,
+        "Find code with the structure of a pattern, regardless of whitespace and line breaks, like ast-grep. Skips hidden and git-ignored \
+         files. Returns file:line and the code, sorted by path, at most 100 matches.",
+        |tool_state, arguments, call| async move {
+            let workspace = tool_state.workspace.clone();
+            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
             let own_bounds = bounds.clone();
             deep(&bounds, move || search(&workspace, &arguments, &own_bounds)).await
         },
     )
-    .answers::<TreeResult>()
+    .with_output::<TreeResult>()
 }
 
 fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> Answer {
     if arguments.pattern.trim().is_empty() || arguments.pattern.len() > MAX_PATTERN {
         return Err(Problem::new(format!(
-            "the pattern is empty or has more than {MAX_PATTERN} bytes: give a piece of code"
+            "the pattern is empty or longer than {MAX_PATTERN} bytes: give a piece of code"
         )));
     }
     let language = arguments
@@ -113,7 +112,7 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
         .filter(|name| !name.is_empty());
     let language = language.map(languages::named).transpose()?;
     let root = start(workspace, arguments.path.as_deref())?;
-    // A file that is named is read as the language that is named, whatever its own name says.
+    // A single file is parsed as the given language, whatever its extension is.
     let is_one_file = root.is_file();
     let walk = Walk::new(root).including(arguments.include.as_deref())?;
     let mut patterns = Patterns {
@@ -121,7 +120,7 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
         built: BTreeMap::new(),
     };
     if let Some(language) = language {
-        patterns.of(language).map_err(wrong)?;
+        patterns.of(language).map_err(invalid_pattern)?;
     }
     let mut found = Found::default();
     let end = walk.visit(bounds, |path| {
@@ -133,9 +132,9 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
         if let Some(own) = own
             && let Ok(pattern) = patterns.of(own)
         {
-            found.look(workspace, path, own, pattern, bounds);
+            found.search_file(workspace, path, own, pattern, bounds);
         }
-        if found.is_enough {
+        if found.is_full {
             WalkState::Quit
         } else {
             WalkState::Continue
@@ -149,18 +148,18 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
     if let Some(mistake) = mistakes.first()
         && mistakes.len() == patterns.built.len()
     {
-        return Err(wrong(mistake));
+        return Err(invalid_pattern(mistake));
     }
     Ok(found.reply(end))
 }
 
-fn wrong(mistake: &String) -> Problem {
+fn invalid_pattern(mistake: &String) -> Problem {
     Problem::new(format!(
-        "the pattern is not code of that language: {mistake}; give one complete expression, statement or declaration"
+        "the pattern is not valid code: {mistake}; give one complete expression, statement or declaration"
     ))
 }
 
-/// The pattern in every language it was needed in.
+/// The pattern, parsed in each language that is needed.
 struct Patterns<'a> {
     source: &'a str,
     built: BTreeMap<&'static str, Result<Pattern, String>>,
@@ -174,10 +173,10 @@ impl Patterns<'_> {
             .or_insert_with(|| {
                 let pattern =
                     Pattern::try_new(self.source, language).map_err(|error| error.to_string())?;
-                // The parser makes something of everything.
+                // The parser accepts everything, but marks errors.
                 if pattern.has_error() {
                     return Err(format!(
-                        "{} cannot be read as {}",
+                        "{} cannot be parsed as {}",
                         self.source,
                         languages::name(language)
                     ));
@@ -192,13 +191,13 @@ impl Patterns<'_> {
 struct Found {
     result: TreeResult,
     shown: String,
-    is_enough: bool,
-    /// How many files were nested too deeply.
+    is_full: bool,
+    /// Number of files that are nested too deeply.
     too_deep: usize,
 }
 
 impl Found {
-    fn look(
+    fn search_file(
         &mut self,
         workspace: &Workspace,
         path: &Path,
@@ -209,7 +208,7 @@ impl Found {
         let Some(text) = text(path) else {
             return;
         };
-        let name = workspace.shown(path);
+        let name = workspace.display(path);
         let Some(tree) = parse(&text, language, bounds) else {
             return;
         };
@@ -240,7 +239,7 @@ impl Found {
                 continue;
             };
             if self.result.matches.len() == MAX_MATCHES || self.shown.len() > MAX_SHOWN {
-                self.is_enough = true;
+                self.is_full = true;
                 return;
             }
             let (line, end_line) = (place.start_pos().line() + 1, place.end_pos().line() + 1);
@@ -261,23 +260,23 @@ impl Found {
         if self.result.matches.is_empty() {
             text = "no code matches the pattern\n".to_owned();
         } else {
-            text.push_str(&format!("[{} places]\n", self.result.matches.len()));
+            text.push_str(&format!("[{} matches]\n", self.result.matches.len()));
         }
         let mut note = String::new();
         if self.too_deep > 0 {
             note = format!(
-                "[{} files were left out: their code is nested more than {MAX_DEPTH} deep]\n",
+                "[{} files were skipped: their code is nested deeper than {MAX_DEPTH} levels]\n",
                 self.too_deep
             );
         }
-        self.result.truncated = end != End::Whole;
+        self.result.truncated = end != End::Complete;
         note.push_str(match end {
-            End::Whole => "",
-            End::Enough => {
-                "[cut: there are more; look in a smaller folder, or with a narrower pattern]\n"
+            End::Complete => "",
+            End::Stopped => {
+                "[truncated: there are more matches; search a smaller folder or use a narrower pattern]\n"
             }
-            End::Late => {
-                "[not everything was looked at, the time was up: look in a smaller folder]\n"
+            End::TimedOut => {
+                "[incomplete: the time limit was reached; search a smaller folder]\n"
             }
         });
         text.push_str(&note);

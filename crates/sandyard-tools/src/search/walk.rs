@@ -1,5 +1,5 @@
-//! All files below a folder, as ripgrep sees them: without hidden ones and without what `.gitignore` and `.ignore` leave out.
-//! Links are never followed, so a walk that begins inside of the workspace stays there.
+//! Walks all files below a folder like ripgrep: without hidden files and without those that `.gitignore` and `.ignore` exclude. Links
+//! are not followed, so a walk that starts in the workspace stays there.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -14,15 +14,15 @@ use crate::reply::Problem;
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Everything was seen.
-    Whole,
-    /// The visitor had enough.
-    Enough,
+    /// All files were visited.
+    Complete,
+    /// The visitor stopped it.
+    Stopped,
     /// The time was up.
-    Late,
+    TimedOut,
 }
 
-/// Which files are seen.
+/// Which files to visit.
 #[derive(Debug)]
 pub(crate) struct Walk {
     root: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// All below a folder, or a file alone, which is seen whatever it is called.
+    /// All files below a folder. If the root is a file, only that file, whatever its name is.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -42,7 +42,7 @@ impl Walk {
         }
     }
 
-    /// Only those whose name or path from the root on matches.
+    /// Visits only files whose name or relative path matches.
     pub(super) fn including(mut self, include: Option<&str>) -> Result<Self, Problem> {
         if let Some(include) = include.filter(|include| !include.is_empty()) {
             self.include = Some(pattern(include)?);
@@ -50,19 +50,19 @@ impl Walk {
         Ok(self)
     }
 
-    /// Hidden ones too.
+    /// Also visits hidden files.
     pub(super) fn with_hidden(mut self, with_hidden: bool) -> Self {
         self.with_hidden = with_hidden;
         self
     }
 
-    /// Not deeper than this.
-    pub(crate) fn at_most(mut self, depth: usize) -> Self {
+    /// Limits the depth.
+    pub(crate) fn max_depth(mut self, depth: usize) -> Self {
         self.depth = Some(depth);
         self
     }
 
-    /// Visits every regular file in the order of their paths until the visitor says [`WalkState::Quit`].
+    /// Visits every regular file in order of paths until the visitor returns [`WalkState::Quit`].
     pub(crate) fn visit(
         &self,
         bounds: &Bounds,
@@ -71,7 +71,7 @@ impl Walk {
         let ignored = Mutex::new(Ignored::above(&self.root));
         let own_bounds = bounds.clone();
         let walk = WalkBuilder::new(&self.root)
-            // It opens no file of rules itself.
+            // `Ignored` reads the ignore files.
             .standard_filters(false)
             .follow_links(false)
             .hidden(!self.with_hidden)
@@ -86,21 +86,21 @@ impl Walk {
             })
             .sort_by_file_path(Path::cmp)
             .build();
-        // What cannot be read is not there for this user.
+        // Skip what cannot be read.
         for entry in walk.filter_map(Result::ok) {
             if bounds.are_over() {
-                return End::Late;
+                return End::TimedOut;
             }
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
             if is_file && self.includes(entry.path()) && visitor(entry.path()) == WalkState::Quit {
-                return End::Enough;
+                return End::Stopped;
             }
         }
-        // The last file may not have been looked through.
+        // The last file may not have been searched completely.
         if bounds.are_over() {
-            End::Late
+            End::TimedOut
         } else {
-            End::Whole
+            End::Complete
         }
     }
 
@@ -113,12 +113,12 @@ impl Walk {
     }
 }
 
-/// A pattern of names: `*` stays in a folder, `**` does not.
+/// Parses a glob pattern: `*` matches within a folder, `**` across folders.
 pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, Problem> {
     let built: Result<Glob, _> = GlobBuilder::new(pattern).literal_separator(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| {
         Problem::new(format!(
-            "the pattern of names is wrong: {error}; write it like \"*.rs\", \"src/**/*.{{ts,tsx}}\" or \"[a-c]?.txt\""
+            "invalid file pattern: {error}; examples: \"*.rs\", \"src/**/*.{{ts,tsx}}\" or \"[a-c]?.txt\""
         ))
     })
 }

@@ -1,8 +1,8 @@
-//! Who may.
+//! Access control.
 //!
-//! Connections handed over by the agent come from the server, which knows its callers. Whoever comes over TCP is some program in
-//! the sandbox, or a page in its browser, and must show the token. Where the sandbox is in somebody's cloud the server comes over
-//! TCP too, by a name of that cloud; it shows a token that nobody else has.
+//! Connections from the agent come from the server, which has authenticated their clients. TCP connections come from programs in
+//! the sandbox, or from pages in its browser, and need the token. For a sandbox of a cloud provider the server connects over TCP
+//! too, with a host name of that cloud and a token of its own.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::listen::Door;
-use crate::workshop::Workshop;
+use super::listen::ConnectionSource;
+use crate::tool_state::ToolState;
 
 /// The header with the sandbox's access token.
 const ACCESS_TOKEN: &str = "x-access-token";
 
-/// Lets a request pass whose sender may use the tools.
+/// Refuses requests without a valid token, unless they come from the agent.
 pub(super) async fn check(
-    State(workshop): State<Arc<Workshop>>,
+    State(tool_state): State<Arc<ToolState>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if request.extensions().get::<Door>() == Some(&Door::HandedOver) {
+    if request.extensions().get::<ConnectionSource>() == Some(&ConnectionSource::Agent) {
         return next.run(request).await;
     }
-    if has_token(&workshop, request.headers()) {
+    if has_token(&tool_state, request.headers()) {
         return next.run(request).await;
     }
     let body = json!({
         "error": "unauthorized",
-        "detail": "the tools need the sandbox's access token",
+        "detail": "the tool server needs the sandbox's access token",
         "hint": "send it as 'Authorization: Bearer TOKEN' or 'X-Access-Token: TOKEN'",
     });
     let refused = (
@@ -44,15 +44,15 @@ pub(super) async fn check(
     refused.into_response()
 }
 
-/// Refuses names of others and pages: a browser in the sandbox must not be a way in for what it shows. What it shows has no
-/// token, so whoever has one may come by any name.
+/// Refuses requests with a foreign host name, and requests from web pages, so that a page in the sandbox's browser cannot use the
+/// tools. Pages do not have the token, so requests with the token may use any host name.
 pub(super) async fn check_host(
-    State(workshop): State<Arc<Workshop>>,
+    State(tool_state): State<Arc<ToolState>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if request.extensions().get::<Door>() == Some(&Door::HandedOver)
-        || has_token(&workshop, request.headers())
+    if request.extensions().get::<ConnectionSource>() == Some(&ConnectionSource::Agent)
+        || has_token(&tool_state, request.headers())
     {
         return next.run(request).await;
     }
@@ -60,22 +60,22 @@ pub(super) async fn check_host(
         .headers()
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    let is_page = request.headers().contains_key(header::ORIGIN);
-    if is_page || !host.is_some_and(is_local) {
-        let body = json!({"error": "forbidden", "detail": "only programs on this machine are answered here, by its own name"});
+    let is_from_page = request.headers().contains_key(header::ORIGIN);
+    if is_from_page || !host.is_some_and(is_local) {
+        let body = json!({"error": "forbidden", "detail": "this server accepts only programs in the sandbox, with the host name localhost"});
         return (StatusCode::FORBIDDEN, Json(body)).into_response();
     }
     next.run(request).await
 }
 
-fn has_token(workshop: &Workshop, headers: &HeaderMap) -> bool {
-    let token = workshop.options.token.as_ref();
+fn has_token(tool_state: &ToolState, headers: &HeaderMap) -> bool {
+    let token = tool_state.options.token.as_ref();
     token
-        .zip(shown_token(headers))
-        .is_some_and(|(token, shown)| token.matches(shown))
+        .zip(sent_token(headers))
+        .is_some_and(|(token, sent)| token.matches(sent))
 }
 
-fn shown_token(headers: &HeaderMap) -> Option<&str> {
+fn sent_token(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_local() {
+    fn only_loopback_names_are_local() {
         for good in [
             "localhost",
             "localhost:6060",

@@ -1,4 +1,4 @@
-//! Taking connections from both doors.
+//! Accepts connections over TCP and from the agent.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,25 +18,25 @@ use tokio::net::{TcpListener, UnixDatagram, UnixStream};
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use crate::options::Doors;
+use crate::options::Endpoints;
 
-/// How long a caller may take to say what it wants.
+/// Time for a client to send the request headers.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
-/// After an accept that failed for want of descriptors or memory.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Pause after an accept that failed because descriptors or memory ran out.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a connection came from.
+/// Where a connection comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
-    /// From the agent, whose caller is checked.
-    HandedOver,
-    /// From somebody in the sandbox.
+pub(super) enum ConnectionSource {
+    /// From the agent; the server has authenticated the client.
+    Agent,
+    /// From a program in the sandbox, or through a cloud's proxy.
     Tcp,
 }
 
-/// Serves until the door of connections handed over closes; without one, for ever.
-pub(super) async fn serve(doors: Doors, app: Router) -> io::Result<()> {
-    for listener in doors.listeners {
+/// Serves until the agent closes its socket; forever if there is none.
+pub(super) async fn serve(endpoints: Endpoints, app: Router) -> io::Result<()> {
+    for listener in endpoints.listeners {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let app = app.clone();
@@ -45,27 +45,31 @@ pub(super) async fn serve(doors: Doors, app: Router) -> io::Result<()> {
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         let _ = stream.set_nodelay(true);
-                        tokio::spawn(converse(stream, app.clone(), Door::Tcp));
+                        tokio::spawn(serve_connection(stream, app.clone(), ConnectionSource::Tcp));
                     }
-                    Err(_) => sleep(PAUSE).await,
+                    Err(_) => sleep(RETRY_PAUSE).await,
                 }
             }
         });
     }
-    let Some(connections) = doors.connections else {
+    let Some(connections) = endpoints.connections else {
         return std::future::pending().await;
     };
     let connections = StdUnixDatagram::from(connections);
     connections.set_nonblocking(true)?;
-    // It has messages, as the sockets of this type do; waiting for them is all that is asked of it.
+    // It is a seqpacket socket. Tokio has no type for it, and only has to wait for messages.
     let connections = UnixDatagram::from_std(connections)?;
     while let Some(stream) = next_stream(&connections).await? {
-        tokio::spawn(converse(stream, app.clone(), Door::HandedOver));
+        tokio::spawn(serve_connection(
+            stream,
+            app.clone(),
+            ConnectionSource::Agent,
+        ));
     }
     Ok(())
 }
 
-/// The next connection that is handed over; none when the agent is gone.
+/// The next connection from the agent; none when the agent is gone.
 async fn next_stream(connections: &UnixDatagram) -> io::Result<Option<UnixStream>> {
     loop {
         connections.readable().await?;
@@ -75,16 +79,16 @@ async fn next_stream(connections: &UnixDatagram) -> io::Result<Option<UnixStream
                 stream.set_nonblocking(true)?;
                 return UnixStream::from_std(stream).map(Some);
             }
-            Ok(Received::Nothing) => {}
+            Ok(Received::Empty) => {}
             Ok(Received::End) => return Ok(None),
-            // Tokio's own word for it has no number.
+            // Tokio's own `WouldBlock` has no error number.
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
                 ) => {}
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::NFILE | Errno::MFILE | Errno::NOMEM) => sleep(PAUSE).await,
+                Some(Errno::NFILE | Errno::MFILE | Errno::NOMEM) => sleep(RETRY_PAUSE).await,
                 _ => return Err(error),
             },
         }
@@ -94,7 +98,7 @@ async fn next_stream(connections: &UnixDatagram) -> io::Result<Option<UnixStream
 enum Received {
     Stream(OwnedFd),
     /// A message without a connection.
-    Nothing,
+    Empty,
     End,
 }
 
@@ -115,21 +119,21 @@ fn receive(socket: impl AsFd) -> Result<Received, Errno> {
     Ok(match fd {
         Some(fd) => Received::Stream(fd),
         None if got.bytes == 0 => Received::End,
-        None => Received::Nothing,
+        None => Received::Empty,
     })
 }
 
-async fn converse(
+async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: Router,
-    door: Door,
+    source: ConnectionSource,
 ) {
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(door);
+        request.extensions_mut().insert(source);
         app.clone()
             .oneshot(request.map(axum::body::Body::new) as Request)
     });
-    // A caller that leaves in the middle is nothing to tell anybody.
+    // A client that disconnects is not an error.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_TIMEOUT)

@@ -1,4 +1,4 @@
-//! The tools as MCP knows them.
+//! The MCP server handler.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,32 +16,35 @@ use super::resources;
 use crate::call::{Call, Progress};
 use crate::registry::Registry;
 use crate::reply::{Problem, Reply};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// What a model is told about all of this.
-const INSTRUCTIONS: &str = "Tools of a Linux sandbox. Paths are absolute or relative to the workspace. Start shells with BashInit and \
-    run commands in them with Bash; a command that takes longer than its time-out goes on and can be looked at with BashView. \
-    A tool that fails says why and what to do instead.";
+/// Instructions for models.
+const INSTRUCTIONS: &str = "Tools of a Linux sandbox. Paths are absolute or relative to the workspace. Run commands in named shell \
+    sessions with Bash; a command that exceeds its timeout keeps running, and BashView shows its output. An error says what went \
+    wrong and what to do instead.";
 
 /// Answers MCP requests; cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    workshop: Arc<Workshop>,
+    tool_state: Arc<ToolState>,
     registry: Arc<Registry>,
 }
 
 impl Handler {
-    /// For these tools.
-    pub(super) fn new(workshop: Arc<Workshop>, registry: Arc<Registry>) -> Self {
-        Self { workshop, registry }
+    /// A handler for these tools.
+    pub(super) fn new(tool_state: Arc<ToolState>, registry: Arc<Registry>) -> Self {
+        Self {
+            tool_state,
+            registry,
+        }
     }
 
-    /// What the tools share.
-    pub(super) fn workshop(&self) -> &Arc<Workshop> {
-        &self.workshop
+    /// State that the tools share.
+    pub(super) fn tool_state(&self) -> &Arc<ToolState> {
+        &self.tool_state
     }
 
-    /// Calls a tool; none if there is no such tool.
+    /// Calls a tool; none if the tool does not exist.
     pub(super) async fn call(
         &self,
         name: &str,
@@ -50,22 +53,21 @@ impl Handler {
     ) -> Option<Reply> {
         let tool = self.registry.find(name)?;
         let cancelled = call.cancelled.clone();
-        let work = tool.call(self.workshop.clone(), arguments, call);
+        let work = tool.call(self.tool_state.clone(), arguments, call);
         let work = AssertUnwindSafe(work).catch_unwind();
-        // Work that does not look at its cancellation ends here all the same.
+        // End work that ignores its cancellation.
         let answer = tokio::select! {
-            answer = work => answer.unwrap_or_else(|_| Err(Problem::new(BROKEN))),
-            () = async { cancelled.cancelled().await; tokio::time::sleep(GRACE).await } => Err(Problem::new("the call was cancelled")),
+            answer = work => answer.unwrap_or_else(|_| Err(Problem::new(PANICKED))),
+            () = async { cancelled.cancelled().await; tokio::time::sleep(CLEANUP_TIMEOUT).await } => Err(Problem::new("the call was cancelled")),
         };
         Some(answer.unwrap_or_else(Reply::from))
     }
 }
 
-/// What is said of a tool that panicked; without an answer its caller would wait for ever.
-const BROKEN: &str =
-    "the tool broke, which is a defect of the tool server: try again in another way, and report it";
-/// How long cancelled work may take to tidy up.
-const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+/// The answer of a tool that panicked. Without it the caller would wait forever.
+const PANICKED: &str = "internal error: the tool panicked. Try other arguments or another tool, and report this defect";
+/// How long cancelled work may take to clean up.
+const CLEANUP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
@@ -91,7 +93,7 @@ impl ServerHandler for Handler {
             .registry
             .all()
             .iter()
-            .map(|tool| tool.told.clone())
+            .map(|tool| tool.definition.clone())
             .collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -109,14 +111,14 @@ impl ServerHandler for Handler {
         match self.call(&request.name, arguments, call).await {
             Some(reply) => Ok(reply.into_result().into()),
             None => Err(ErrorData::invalid_params(
-                format!("there is no tool {}", request.name),
+                format!("unknown tool {}", request.name),
                 None,
             )),
         }
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.workshop.custom.watch(context.peer);
+        self.tool_state.custom.watch(context.peer);
     }
 
     async fn list_resources(
@@ -124,7 +126,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(&self.workshop, request).await
+        resources::list(&self.tool_state, request).await
     }
 
     async fn list_resource_templates(
@@ -132,7 +134,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates(&self.workshop))
+        Ok(resources::templates(&self.tool_state))
     }
 
     async fn read_resource(
@@ -140,7 +142,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.workshop, &request.uri).await
+        resources::read(&self.tool_state, &request.uri).await
     }
 }
 
@@ -149,16 +151,17 @@ fn progress(context: &RequestContext<RoleServer>) -> Progress {
         return Progress::default();
     };
     let peer = context.peer.clone();
-    Progress::to(Arc::new(move |step, message| {
+    Progress::new(Arc::new(move |step, message| {
         let (peer, token) = (peer.clone(), token.clone());
         Box::pin(async move {
             #[expect(
                 clippy::cast_precision_loss,
-                reason = "nobody lives to see that many steps"
+                reason = "a call has far fewer than 2^52 steps"
             )]
-            let told = ProgressNotificationParam::new(token, step as f64).with_message(message);
-            // Whoever does not listen any more is not told.
-            let _ = peer.notify_progress(told).await;
+            let notification =
+                ProgressNotificationParam::new(token, step as f64).with_message(message);
+            // The client may be gone.
+            let _ = peer.notify_progress(notification).await;
         })
     }))
 }

@@ -1,26 +1,26 @@
-//! The way in.
+//! The HTTP server of the tools.
 //!
 //! ```text
-//!  /mcp, /mcp/    MCP over streamable HTTP; a plain {"tool", "args"} is answered too ([`shim`])
-//!  /sse, /messages  MCP over the older transport ([`sse`])
-//!  /health        {"status":"ok"}
-//!  /proof         for whoever wants to know before it shows its token ([`proof`])
-//!  /credential, /tool-server-url, /custom-mcp, /register-codex, /port-url    settings ([`routes`])
+//!  /mcp, /mcp/      MCP over streamable HTTP; also accepts a plain {"tool", "args"} ([`shim`])
+//!  /sse, /messages  MCP over the older HTTP+SSE transport ([`sse`])
+//!  /health          {"status":"ok"}
+//!  /proof           proof of identity, for clients that have not sent their token yet ([`proof`])
+//!  /credential, /tool-server-url, /custom-mcp, /register-codex, /port-url    settings ([`settings`])
 //! ```
 //!
-//! Each request goes through [`auth`] (who may) and [`media`] (JSON that says so). Which sessions end is decided in [`sessions`].
+//! Every request passes [`auth`] (access control) and [`content_type`] (only JSON). [`sessions`] decides which sessions end.
 
 mod auth;
+mod content_type;
 mod listen;
 mod mcp;
-mod media;
 mod proof;
 mod resources;
-mod routes;
+mod session_activity;
 mod sessions;
+mod settings;
 mod shim;
 mod sse;
-mod used;
 
 use std::io;
 use std::sync::Arc;
@@ -33,107 +33,106 @@ use axum::routing::get;
 use rmcp::ServiceExt;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::options::{Doors, Options};
+use crate::options::{Endpoints, Options};
 use crate::registry::Registry;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 use self::mcp::Handler;
 use self::sessions::Sessions;
 
-/// Largest request. A file's content is one argument.
-const MAX_REQUEST: usize = 64 * 1024 * 1024;
-/// How ports are reached where there is no sandbox.
-const LOOPBACK: &str = "http://127.0.0.1:{port}/";
+/// Maximum size of a request. A whole file may be one argument.
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
+/// URL of a port where there is no sandbox.
+const LOOPBACK_URL: &str = "http://127.0.0.1:{port}/";
 
-/// Runs the tool server of a sandbox until there is no way in any more.
+/// Runs the tool server of a sandbox until the agent closes its socket.
 ///
 /// # Errors
 ///
-/// When the event loop cannot be made, or a door is none.
-pub fn run(options: Options, doors: Doors) -> io::Result<()> {
-    // One thread: an idle tool server is a guest in a small sandbox. What computes or reads much has threads of its own.
+/// When the async runtime cannot be created, or an endpoint is not a socket.
+pub fn run(options: Options, endpoints: Endpoints) -> io::Result<()> {
+    // One thread, to save memory in small sandboxes. Heavy work runs on separate threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(8)
         .thread_keep_alive(Duration::from_secs(5))
         .build()?;
-    runtime.block_on(serve_by(doors, handler(options)))
+    runtime.block_on(serve_handler(endpoints, handler(options)))
 }
 
-/// Serves a folder of this machine, inside of an event loop. No sandbox is around it: its ports are reached as they are.
+/// Serves a folder of this host, without a sandbox, on the current async runtime. URLs of ports are loopback URLs.
 ///
 /// # Errors
 ///
-/// When a door is none.
-pub async fn serve(options: Options, doors: Doors) -> io::Result<()> {
-    serve_by(doors, handler_alone(options)).await
+/// When an endpoint is not a socket.
+pub async fn serve(options: Options, endpoints: Endpoints) -> io::Result<()> {
+    serve_handler(endpoints, standalone_handler(options)).await
 }
 
-async fn serve_by(doors: Doors, handler: Handler) -> io::Result<()> {
-    let _ending = Ending(handler.workshop().clone());
-    listen::serve(doors, router(handler)).await
+async fn serve_handler(endpoints: Endpoints, handler: Handler) -> io::Result<()> {
+    let _cleanup = Cleanup(handler.tool_state().clone());
+    listen::serve(endpoints, router(handler)).await
 }
 
-/// The same for one client on standard input and output, which need no token: whoever started us is the user. Ends with the
-/// input.
+/// Serves one client on standard input and output, without a token: the user started us. Ends with the input.
 ///
 /// # Errors
 ///
 /// When the client does not speak MCP.
 pub async fn serve_stdio(options: Options) -> io::Result<()> {
-    let handler = handler_alone(options);
-    let _ending = Ending(handler.workshop().clone());
+    let handler = standalone_handler(options);
+    let _cleanup = Cleanup(handler.tool_state().clone());
     let served = handler.serve(rmcp::transport::stdio()).await;
     let running = served.map_err(io::Error::other)?;
     running.waiting().await.map_err(io::Error::other)?;
     Ok(())
 }
 
-/// Ends what would outlive us, however serving ends: whoever runs us may never drop what connections hold.
-struct Ending(Arc<Workshop>);
+/// Ends the browser when serving ends. Open connections may keep the tool state alive, so dropping that is not enough.
+struct Cleanup(Arc<ToolState>);
 
-impl Drop for Ending {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         self.0.browser.end_now();
     }
 }
 
 fn handler(options: Options) -> Handler {
-    let workshop = Arc::new(Workshop::new(options));
-    let registry = Arc::new(Registry::new(workshop.custom.clone()));
-    Handler::new(workshop, registry)
+    let tool_state = Arc::new(ToolState::new(options));
+    let registry = Arc::new(Registry::new(tool_state.custom.clone()));
+    Handler::new(tool_state, registry)
 }
 
-/// The same where no server will tell how ports are reached.
-fn handler_alone(options: Options) -> Handler {
+/// A handler without a sandbox: no server sets the URL of ports.
+fn standalone_handler(options: Options) -> Handler {
     let handler = handler(options);
     handler
-        .workshop()
-        .tell(|told| told.port_url = Some(LOOPBACK.into()));
+        .tool_state()
+        .update_config(|config| config.port_url = Some(LOOPBACK_URL.into()));
     handler
 }
 
 fn router(handler: Handler) -> Router {
-    let workshop = handler.workshop().clone();
+    let tool_state = handler.tool_state().clone();
     let sessions = Router::new()
         .merge(sse::router(handler.clone()))
-        .merge(routes::router(workshop.clone()))
+        .merge(settings::router(tool_state.clone()))
         .merge(streamable(handler.clone(), Arc::new(Sessions::new())))
         .layer(from_fn_with_state(handler, shim::answer))
-        .layer(from_fn(media::check))
-        .layer(DefaultBodyLimit::max(MAX_REQUEST))
-        .layer(from_fn_with_state(workshop.clone(), auth::check));
+        .layer(from_fn(content_type::check))
+        .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+        .layer(from_fn_with_state(tool_state.clone(), auth::check));
     Router::new()
         .route("/health", get(health).options(health))
         .merge(sessions)
-        .layer(from_fn_with_state(workshop.clone(), auth::check_host))
-        .merge(proof::router(workshop))
+        .layer(from_fn_with_state(tool_state.clone(), auth::check_host))
+        .merge(proof::router(tool_state))
 }
 
 fn streamable(handler: Handler, sessions: Arc<Sessions>) -> Router {
-    // Whom we answer is decided in `auth`, for every route alike.
+    // `auth` checks the host name for every route.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
-    config.max_request_body_bytes = MAX_REQUEST;
+    config.max_request_body_bytes = MAX_REQUEST_BYTES;
     let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
     Router::new().nest_service("/mcp", service)
 }
@@ -148,12 +147,12 @@ mod tests {
 
     use super::*;
     use crate::call::Call;
-    use crate::files::testing::Bench;
+    use crate::files::test_env::TestEnv;
 
     #[tokio::test]
-    async fn without_a_sandbox_a_port_is_reached_as_it_is() {
-        let bench = Bench::new();
-        let options = || bench.workshop.options.clone();
+    async fn without_a_sandbox_the_url_of_a_port_is_loopback() {
+        let env = TestEnv::new();
+        let options = || env.tool_state.options.clone();
         let ask = async |handler: Handler| {
             let arguments = json!({"port": 1}).as_object().cloned().unwrap();
             let reply = handler
@@ -161,9 +160,9 @@ mod tests {
                 .await;
             reply.unwrap().all_text()
         };
-        let text = ask(handler_alone(options())).await;
+        let text = ask(standalone_handler(options())).await;
         assert!(text.starts_with("http://127.0.0.1:1/"), "{text}");
-        // In a sandbox nobody but the server knows.
+        // In a sandbox only the server knows the URL.
         let text = ask(handler(options())).await;
         assert!(text.contains("expose-port"), "{text}");
     }

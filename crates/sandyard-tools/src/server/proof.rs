@@ -1,8 +1,8 @@
-//! `GET /proof?number=…`: shows that this is the tool server that it is taken for.
+//! `GET /proof?number=…`: proves that this is the sandbox's tool server.
 //!
-//! A server that reaches its sandbox through somebody's proxy comes to a port that any program inside may have taken. Before it
-//! shows its token there it gives a random number; only who knows the token's hash can answer. Anybody may ask, by any name:
-//! what is answered is of no use to others.
+//! A server that connects to its sandbox through a cloud's proxy reaches a port that any program in the sandbox may have taken.
+//! Before it sends its token, it sends a random number; only a program that knows the token's hash can answer. Anyone may ask, with
+//! any host name: the answer is of no use to others.
 
 use std::sync::Arc;
 
@@ -14,31 +14,34 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// Longest number that is answered.
-const MAX_NUMBER: usize = 128;
+/// Maximum length of the number.
+const MAX_NUMBER_BYTES: usize = 128;
 
 /// The route.
-pub(super) fn router(workshop: Arc<Workshop>) -> Router {
+pub(super) fn router(tool_state: Arc<ToolState>) -> Router {
     Router::new()
         .route("/proof", get(prove))
-        .with_state(workshop)
+        .with_state(tool_state)
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ProofQuery {
     number: String,
 }
 
-async fn prove(State(workshop): State<Arc<Workshop>>, Query(asked): Query<Asked>) -> Response {
-    let Some(token) = &workshop.options.token else {
+async fn prove(
+    State(tool_state): State<Arc<ToolState>>,
+    Query(query): Query<ProofQuery>,
+) -> Response {
+    let Some(token) = &tool_state.options.token else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    if asked.number.len() > MAX_NUMBER {
+    if query.number.len() > MAX_NUMBER_BYTES {
         return StatusCode::BAD_REQUEST.into_response();
     }
-    Json(json!({"proof": token.prove(asked.number.as_bytes())})).into_response()
+    Json(json!({"proof": token.prove(query.number.as_bytes())})).into_response()
 }
 
 #[cfg(test)]
@@ -48,40 +51,40 @@ mod tests {
     use axum::http::StatusCode;
     use serde_json::{Value, json};
 
-    use super::super::routes::tests::Bench;
+    use super::super::settings::tests::TestEnv;
     use crate::options::TokenHash;
 
     #[tokio::test]
-    async fn whoever_asks_by_whatever_name_gets_a_proof_and_nothing_else() {
-        let bench = Bench::new();
-        let answer = bench.come("GET", "/proof?number=abc", &[]).await;
+    async fn a_proof_needs_no_token_and_no_local_host_name() {
+        let env = TestEnv::new();
+        let answer = env.send_from_cloud("GET", "/proof?number=abc", &[]).await;
         assert_eq!(answer.status(), StatusCode::OK);
         let body = to_bytes(answer.into_body(), 1000).await.unwrap();
-        let told: Value = serde_json::from_slice(&body).unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
         let proof = TokenHash::of("token").prove(b"abc");
-        assert_eq!(told, json!({"proof": proof}));
+        assert_eq!(body, json!({"proof": proof}));
         let long = format!("/proof?number={}", "a".repeat(200));
-        let refused = bench.come("GET", &long, &[]).await;
+        let refused = env.send_from_cloud("GET", &long, &[]).await;
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         for path in ["/health", "/mcp", "/sse"] {
-            let refused = bench.come("GET", path, &[]).await;
+            let refused = env.send_from_cloud("GET", path, &[]).await;
             assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
         }
     }
 
     #[tokio::test]
-    async fn the_token_lets_in_by_any_name() {
-        let bench = Bench::new();
+    async fn a_token_is_accepted_with_any_host_name() {
+        let env = TestEnv::new();
         let shown = |token| [("x-access-token", token), ("origin", "https://page.test")];
-        let let_in = bench.come("GET", "/health", &shown("token")).await;
-        assert_eq!(let_in.status(), StatusCode::OK);
-        let refused = bench.come("GET", "/health", &shown("wrong")).await;
+        let accepted = env.send_from_cloud("GET", "/health", &shown("token")).await;
+        assert_eq!(accepted.status(), StatusCode::OK);
+        let refused = env.send_from_cloud("GET", "/health", &shown("wrong")).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     }
 
-    impl Bench {
-        /// Comes over TCP, by a name of somebody's cloud.
-        async fn come(
+    impl TestEnv {
+        /// Sends a request over TCP, with a host name of a cloud.
+        async fn send_from_cloud(
             &self,
             method: &str,
             path: &str,

@@ -1,4 +1,4 @@
-//! The workspace as MCP resources: every file has the address `file:///…`.
+//! The workspace as MCP resources: every file has a `file:///…` URI.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,56 +20,59 @@ use crate::files::kind::{Kind, START};
 use crate::files::open::open;
 use crate::reply::Problem;
 use crate::search::walk::{End, Walk};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
-/// So many files are on one page.
-const PAGE: usize = 100;
-/// Folders below this are not looked into.
+/// Number of files on a page.
+const PAGE_SIZE: usize = 100;
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 10;
-/// Largest file that is given.
+/// Maximum size of a file, in bytes.
 const MAX_SIZE: u64 = 1024 * 1024;
-/// How long listing a page may take.
-const TIME: Duration = Duration::from_secs(20);
-/// How addresses begin.
+/// Time limit for a page.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// Start of every URI.
 const SCHEME: &str = "file://";
 
-/// Files of the workspace, a page at a time, without hidden and ignored ones.
+/// Lists a page of the workspace's files, without hidden and ignored ones.
 pub(super) async fn list(
-    workshop: &Workshop,
+    tool_state: &ToolState,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let after = match request.and_then(|request| request.cursor) {
         Some(cursor) => Some(after(&cursor)?),
         None => None,
     };
-    let workspace = workshop.workspace.clone();
+    let workspace = tool_state.workspace.clone();
     let page = blocking(move || {
-        let bounds = Bounds::new(&CancellationToken::new(), TIME);
+        let bounds = Bounds::new(&CancellationToken::new(), TIME_LIMIT);
         let (page, end) = page(&workspace, after.as_deref(), &bounds)?;
-        told(page, end)
+        list_result(page, end)
     });
     page.await
         .map_err(|problem| ErrorData::internal_error(problem.to_string(), None))
 }
 
-/// A page, and where the next one begins: after the last file of this one.
-fn told(mut page: Vec<(PathBuf, Resource)>, end: End) -> Result<ListResourcesResult, Problem> {
-    if page.is_empty() && end == End::Late {
+/// The result for a page. The next page starts after the last file of this one.
+fn list_result(
+    mut page: Vec<(PathBuf, Resource)>,
+    end: End,
+) -> Result<ListResourcesResult, Problem> {
+    if page.is_empty() && end == End::TimedOut {
         return Err(Problem::new(
-            "there are too many files to find more of them in time: use the tools Glob and LS",
+            "listing the files takes too long: use the tools Glob and LS",
         ));
     }
-    page.truncate(PAGE);
+    page.truncate(PAGE_SIZE);
     let next = page.last().map(|(path, _)| cursor(path));
     let resources = page.into_iter().map(|(_, resource)| resource);
     let mut result = ListResourcesResult::with_all_items(resources.collect());
-    // What was not looked at in time may be on the next page.
-    result.next_cursor = next.filter(|_| end != End::Whole);
+    // Files that were not listed in time may be on the next page.
+    result.next_cursor = next.filter(|_| end != End::Complete);
     Ok(result)
 }
 
-/// One file more than fits, so that it is known whether there is another page.
+/// The files of a page, and one more to find out whether there is another page.
 fn page(
     workspace: &Workspace,
     after: Option<&Path>,
@@ -78,13 +81,13 @@ fn page(
     let root = workspace.resolve(".")?;
     let mut page = Vec::new();
     let end = Walk::new(root.clone())
-        .at_most(MAX_DEPTH)
+        .max_depth(MAX_DEPTH)
         .visit(bounds, |path| {
             let below = path.strip_prefix(&root).unwrap_or(path);
             if after.is_some_and(|after| below <= after) {
                 return WalkState::Continue;
             }
-            // An address is text.
+            // A URI is text, so skip names that are not UTF-8.
             if let Some(uri) = path.to_str().map(uri) {
                 let size = path.symlink_metadata().map_or(0, |metadata| metadata.len());
                 let resource = Resource::new(uri, below.display().to_string())
@@ -92,7 +95,7 @@ fn page(
                     .with_size(size);
                 page.push((below.to_owned(), resource));
             }
-            if page.len() > PAGE {
+            if page.len() > PAGE_SIZE {
                 WalkState::Quit
             } else {
                 WalkState::Continue
@@ -108,31 +111,33 @@ fn cursor(path: &Path) -> String {
 fn after(cursor: &str) -> Result<PathBuf, ErrorData> {
     let path = URL_SAFE_NO_PAD.decode(cursor).ok();
     let path = path.and_then(|path| String::from_utf8(path).ok());
-    path.map(PathBuf::from).ok_or_else(|| {
-        ErrorData::invalid_params("the cursor is none of ours: begin without one", None)
-    })
+    path.map(PathBuf::from)
+        .ok_or_else(|| ErrorData::invalid_params("invalid cursor: start without one", None))
 }
 
-/// How any file is named.
-pub(super) fn templates(workshop: &Workshop) -> ListResourceTemplatesResult {
+/// The URI template for files.
+pub(super) fn templates(tool_state: &ToolState) -> ListResourceTemplatesResult {
     let template = ResourceTemplate::new("file://{+path}", "file")
-        .with_title("A file of the workspace")
+        .with_title("File in the workspace")
         .with_description(format!(
-            "Any file below {}, by its absolute path; up to {MAX_SIZE} bytes",
-            workshop.workspace.root().display()
+            "Any file below {}, by absolute path; maximum {MAX_SIZE} bytes",
+            tool_state.workspace.root().display()
         ));
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// One file.
+/// Reads a file.
 pub(super) async fn read(
-    workshop: &Workshop,
+    tool_state: &ToolState,
     uri: &str,
 ) -> Result<ReadResourceResponse, ErrorData> {
-    let not_found = || ErrorData::resource_not_found(format!("there is no {uri}"), None);
+    let not_found = || ErrorData::resource_not_found(format!("{uri} does not exist"), None);
     let path = path_of(uri).ok_or_else(not_found)?;
-    // What is outside of the workspace does not exist here.
-    let path = workshop.workspace.resolve(&path).map_err(|_| not_found())?;
+    // Files outside of the workspace do not exist for clients.
+    let path = tool_state
+        .workspace
+        .resolve(&path)
+        .map_err(|_| not_found())?;
     let own_path = path.clone();
     let bytes = blocking(move || {
         let (file, _) = open(&own_path)?;
@@ -143,7 +148,7 @@ pub(super) async fn read(
     let bytes = bytes.await.map_err(|_| not_found())?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err(ErrorData::invalid_params(
-            format!("{uri} has more than {MAX_SIZE} bytes: read a part of it with the tool Read"),
+            format!("{uri} is larger than {MAX_SIZE} bytes: read a part of it with the tool Read"),
             None,
         ));
     }

@@ -5,11 +5,11 @@ use std::os::unix::fs::symlink;
 use rmcp::model::{PaginatedRequestParams, ReadResourceResponse, ResourceContents};
 
 use super::*;
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
-async fn read_one(bench: &Bench, path: &str) -> Result<ResourceContents, ErrorData> {
+async fn read_one(env: &TestEnv, path: &str) -> Result<ResourceContents, ErrorData> {
     let address = uri(path);
-    match read(&bench.workshop, &address).await? {
+    match read(&env.tool_state, &address).await? {
         ReadResourceResponse::Complete(result) => Ok(result.contents.into_iter().next().unwrap()),
         other => panic!("{other:?}"),
     }
@@ -17,21 +17,21 @@ async fn read_one(bench: &Bench, path: &str) -> Result<ResourceContents, ErrorDa
 
 #[tokio::test]
 async fn every_file_is_listed_once_over_the_pages() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for number in 0..120 {
-        bench.file(&format!("a/{number}.txt"), "x");
-        bench.file(&format!("a.{number}"), "x");
+        env.file(&format!("a/{number}.txt"), "x");
+        env.file(&format!("a.{number}"), "x");
     }
-    bench.file(".hidden", "x");
-    bench.file("target/made", "x");
-    bench.file(".gitignore", "target/\n");
-    symlink("/etc", bench.path("etc")).unwrap();
-    bench.file(&format!("{}x", "deep/".repeat(MAX_DEPTH + 1)), "x");
+    env.file(".hidden", "x");
+    env.file("target/made", "x");
+    env.file(".gitignore", "target/\n");
+    symlink("/etc", env.path("etc")).unwrap();
+    env.file(&format!("{}x", "deep/".repeat(MAX_DEPTH + 1)), "x");
     let (mut names, mut sizes, mut cursor) = (Vec::new(), Vec::new(), None);
     loop {
         let mut request = PaginatedRequestParams::default();
         request.cursor = cursor;
-        let page = list(&bench.workshop, Some(request)).await.unwrap();
+        let page = list(&env.tool_state, Some(request)).await.unwrap();
         sizes.push(page.resources.len());
         names.extend(page.resources.into_iter().map(|resource| resource.name));
         cursor = page.next_cursor;
@@ -47,41 +47,41 @@ async fn every_file_is_listed_once_over_the_pages() {
     assert!(names.iter().all(|name| name.starts_with('a')), "{names:?}");
     let mut wrong = PaginatedRequestParams::default();
     wrong.cursor = Some("not ours!".to_owned());
-    assert!(list(&bench.workshop, Some(wrong)).await.is_err());
+    assert!(list(&env.tool_state, Some(wrong)).await.is_err());
 }
 
 #[test]
 fn what_was_not_looked_at_in_time_is_not_taken_for_the_end() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for number in 0..3 {
-        bench.file(&format!("{number}.txt"), "x");
+        env.file(&format!("{number}.txt"), "x");
     }
     let cancelled = CancellationToken::new();
-    let bounds = Bounds::new(&cancelled, TIME);
-    let (three, end) = page(&bench.workshop.workspace, None, &bounds).unwrap();
-    assert_eq!((three.len(), end), (3, End::Whole));
-    assert_eq!(told(three.clone(), end).unwrap().next_cursor, None);
-    let late = told(three, End::Late).unwrap();
+    let bounds = Bounds::new(&cancelled, TIME_LIMIT);
+    let (three, end) = page(&env.tool_state.workspace, None, &bounds).unwrap();
+    assert_eq!((three.len(), end), (3, End::Complete));
+    assert_eq!(list_result(three.clone(), end).unwrap().next_cursor, None);
+    let late = list_result(three, End::TimedOut).unwrap();
     assert_eq!(late.resources.len(), 3);
     assert_eq!(
         after(&late.next_cursor.unwrap()).unwrap(),
         PathBuf::from("2.txt")
     );
     cancelled.cancel();
-    let (none, end) = page(&bench.workshop.workspace, None, &bounds).unwrap();
-    let problem = told(none, end).unwrap_err();
+    let (none, end) = page(&env.tool_state.workspace, None, &bounds).unwrap();
+    let problem = list_result(none, end).unwrap_err();
     assert!(problem.to_string().contains("Glob"), "{problem}");
 }
 
 #[tokio::test]
 async fn text_and_bytes_are_read_up_to_a_limit() {
-    let bench = Bench::new();
-    bench.file("with space & grün%.md", "# hello\n");
-    bench.file("image.bin", b"\x89PNG\r\n\x1a\n\xff");
-    bench.file("big.txt", "x".repeat(1024 * 1024 + 1));
-    let root = bench.path("").canonicalize().unwrap();
+    let env = TestEnv::new();
+    env.file("with space & grün%.md", "# hello\n");
+    env.file("image.bin", b"\x89PNG\r\n\x1a\n\xff");
+    env.file("big.txt", "x".repeat(1024 * 1024 + 1));
+    let root = env.path("").canonicalize().unwrap();
     let path = |name: &str| root.join(name).display().to_string();
-    let text = read_one(&bench, &path("with space & grün%.md"))
+    let text = read_one(&env, &path("with space & grün%.md"))
         .await
         .unwrap();
     assert!(
@@ -89,39 +89,39 @@ async fn text_and_bytes_are_read_up_to_a_limit() {
             if text == "# hello\n" && mime_type.as_deref() == Some("text/markdown")),
         "{text:?}"
     );
-    let blob = read_one(&bench, &path("image.bin")).await.unwrap();
+    let blob = read_one(&env, &path("image.bin")).await.unwrap();
     assert!(
         matches!(&blob, ResourceContents::BlobResourceContents { blob, mime_type, .. }
             if STANDARD.decode(blob).unwrap() == b"\x89PNG\r\n\x1a\n\xff" && mime_type.as_deref() == Some("image/png")),
         "{blob:?}"
     );
-    let error = read_one(&bench, &path("big.txt")).await.unwrap_err();
+    let error = read_one(&env, &path("big.txt")).await.unwrap_err();
     assert!(error.message.contains("Read"), "{error:?}");
     assert_eq!(
-        templates(&bench.workshop).resource_templates[0].uri_template,
+        templates(&env.tool_state).resource_templates[0].uri_template,
         "file://{+path}"
     );
 }
 
 #[tokio::test]
 async fn what_is_outside_does_not_exist() {
-    let bench = Bench::new();
-    std::fs::write(bench.folder.path().join("secret"), "x").unwrap();
-    symlink("../secret", bench.path("link")).unwrap();
-    let inside = bench.path("link").display().to_string();
-    let outside = bench.folder.path().join("secret").display().to_string();
-    let around = bench.path("../secret").display().to_string();
+    let env = TestEnv::new();
+    std::fs::write(env.folder.path().join("secret"), "x").unwrap();
+    symlink("../secret", env.path("link")).unwrap();
+    let inside = env.path("link").display().to_string();
+    let outside = env.folder.path().join("secret").display().to_string();
+    let around = env.path("../secret").display().to_string();
     for path in [
         inside.as_str(),
         &outside,
         &around,
         "/etc/passwd",
-        &bench.path("missing").display().to_string(),
+        &env.path("missing").display().to_string(),
     ] {
-        let error = read_one(&bench, path).await.unwrap_err();
+        let error = read_one(&env, path).await.unwrap_err();
         assert_eq!(
             error,
-            ErrorData::resource_not_found(format!("there is no {}", uri(path)), None)
+            ErrorData::resource_not_found(format!("{} does not exist", uri(path)), None)
         );
     }
     for wrong in [
@@ -134,6 +134,6 @@ async fn what_is_outside_does_not_exist() {
         "file:///a%00b",
         "file:///%",
     ] {
-        assert!(read(&bench.workshop, wrong).await.is_err(), "{wrong}");
+        assert!(read(&env.tool_state, wrong).await.is_err(), "{wrong}");
     }
 }

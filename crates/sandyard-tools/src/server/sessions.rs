@@ -1,8 +1,8 @@
-//! The conversations there are over streamable HTTP, and which of them end.
+//! MCP sessions over streamable HTTP, and when they end.
 //!
-//! The library ends a session that has had no message for a while, a call under way or not, and keeps any number of them. Here
-//! what goes in and out of each is watched ([`used`](super::used)): one that is used does not end, and the one that was idle for
-//! the longest time makes room for another. Some clients never say that they are done with theirs.
+//! The library ends a session after a time without messages, even during a call, and does not limit their number. Here the messages
+//! of each session are monitored ([`session_activity`](super::session_activity)): a session in use does not end, and the session
+//! that was idle longest is closed when there are too many. Some clients never close theirs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,111 +17,110 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager,
 };
 
-use super::used::{Open, Use, Watched};
+use super::session_activity::{Activity, MonitoredTransport, StreamGuard};
 
-/// A session nobody uses ends; a client that comes back begins another and finds the same shells and files.
-const LIFE: Duration = Duration::from_secs(60 * 60);
-/// Most sessions at once.
+/// How long an unused session lives. A client that returns starts another one and finds the same shells and files.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Maximum number of sessions.
 const MAX_SESSIONS: usize = 500;
 
-/// The sessions there are.
+/// All sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
     local: LocalSessionManager,
-    known: Mutex<HashMap<SessionId, Arc<Use>>>,
-    most: usize,
-    life: Duration,
+    activity: Mutex<HashMap<SessionId, Arc<Activity>>>,
+    max_sessions: usize,
+    idle_timeout: Duration,
 }
 
-/// Why a session cannot be had.
+/// Why a session cannot be created or used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
-    /// None of them can make room.
-    #[error("all {0} sessions there may be have calls under way: wait until one has ended")]
+pub(super) enum SessionError {
+    /// All sessions are in use.
+    #[error("all {0} sessions have calls in progress: wait until one ends")]
     Full(usize),
-    /// The library's own.
+    /// An error of the library.
     #[error(transparent)]
     Library(#[from] LocalSessionManagerError),
 }
 
 impl Sessions {
-    /// None yet.
+    /// No sessions.
     pub(super) fn new() -> Self {
-        Self::with(MAX_SESSIONS, LIFE)
+        Self::with(MAX_SESSIONS, IDLE_TIMEOUT)
     }
 
-    /// None yet, and never more than so many, which live so long without being used.
-    fn with(most: usize, life: Duration) -> Self {
+    /// No sessions, with these limits.
+    fn with(max_sessions: usize, idle_timeout: Duration) -> Self {
         let mut local = LocalSessionManager::default();
-        // It does not know what a session is used for.
+        // The library does not know whether a session is in use.
         local.session_config.keep_alive = None;
         Self {
             local,
-            known: Mutex::default(),
-            most,
-            life,
+            activity: Mutex::default(),
+            max_sessions,
+            idle_timeout,
         }
     }
 
-    /// Ends the session that was idle for the longest time, if there are too many.
-    async fn make_room(&self) -> Result<(), Failure> {
+    /// Closes the session that was idle longest, if there are too many.
+    async fn make_room(&self) -> Result<(), SessionError> {
         let idle = {
-            let known = self.known();
-            if known.len() < self.most {
+            let sessions = self.activity();
+            if sessions.len() < self.max_sessions {
                 return Ok(());
             }
-            let idle = known
+            let idle = sessions
                 .iter()
                 .filter_map(|(id, session)| Some((session.idle()?, id)));
             idle.min().map(|(_, id)| id.clone())
         };
-        self.close_session(&idle.ok_or(Failure::Full(self.most))?)
+        self.close_session(&idle.ok_or(SessionError::Full(self.max_sessions))?)
             .await
     }
 
-    /// A session somebody listens to from now on.
-    fn listen(&self, id: &SessionId) -> Option<Open> {
-        self.known().get(id).cloned().map(Open::new)
+    /// Marks a session as having an open stream.
+    fn open_stream(&self, id: &SessionId) -> Option<StreamGuard> {
+        self.activity().get(id).cloned().map(StreamGuard::new)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Use>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activity(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Activity>>> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SessionManager for Sessions {
-    type Error = Failure;
-    type Transport = Watched;
+    type Error = SessionError;
+    type Transport = MonitoredTransport;
 
-    async fn create_session(&self) -> Result<(SessionId, Watched), Failure> {
+    async fn create_session(&self) -> Result<(SessionId, MonitoredTransport), SessionError> {
         self.make_room().await?;
         let (id, transport) = self.local.create_session().await?;
-        let session = Arc::<Use>::default();
-        self.known().insert(id.clone(), session.clone());
-        let life = self.life;
-        let watched = Watched {
+        let activity = Arc::<Activity>::default();
+        self.activity().insert(id.clone(), activity.clone());
+        let monitored = MonitoredTransport {
             transport,
-            session,
-            life,
+            activity,
+            idle_timeout: self.idle_timeout,
         };
-        Ok((id, watched))
+        Ok((id, monitored))
     }
 
     async fn initialize_session(
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Failure> {
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
         Ok(self.local.initialize_session(id, message).await?)
     }
 
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Failure> {
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
         Ok(self.local.has_session(id).await?)
     }
 
-    /// The library calls this too, for each session that has ended by itself.
-    async fn close_session(&self, id: &SessionId) -> Result<(), Failure> {
-        self.known().remove(id);
+    /// The library also calls this for sessions that ended by themselves.
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.activity().remove(id);
         Ok(self.local.close_session(id).await?)
     }
 
@@ -129,7 +128,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failure> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         Ok(self.local.create_stream(id, message).await?)
     }
 
@@ -137,27 +136,27 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SessionError> {
         Ok(self.local.accept_message(id, message).await?)
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failure> {
-        let open = self.listen(id);
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        let guard = self.open_stream(id);
         let stream = self.local.create_standalone_stream(id).await?;
-        Ok(Open::until_dropped(open, stream))
+        Ok(StreamGuard::attach(guard, stream))
     }
 
     async fn resume(
         &self,
         id: &SessionId,
         last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failure> {
-        let open = self.listen(id);
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        let guard = self.open_stream(id);
         let stream = self.local.resume(id, last_event_id).await?;
-        Ok(Open::until_dropped(open, stream))
+        Ok(StreamGuard::attach(guard, stream))
     }
 }
 

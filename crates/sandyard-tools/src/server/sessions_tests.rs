@@ -13,27 +13,27 @@ use super::super::mcp::Handler;
 use super::super::streamable;
 use super::*;
 use crate::custom::testing::until;
-use crate::files::testing::Bench;
+use crate::files::test_env;
 use crate::registry::Registry;
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
 
-struct Yard {
-    _bench: Bench,
+struct TestEnv {
+    _tools: test_env::TestEnv,
     sessions: Arc<Sessions>,
     app: Router,
 }
 
-impl Yard {
-    fn with(most: usize, life: Duration) -> Self {
-        let bench = Bench::new();
-        let sessions = Arc::new(Sessions::with(most, life));
-        let registry = Arc::new(Registry::new(bench.workshop.custom.clone()));
-        let handler = Handler::new(bench.workshop.clone(), registry);
+impl TestEnv {
+    fn with(max_sessions: usize, idle_timeout: Duration) -> Self {
+        let env = test_env::TestEnv::new();
+        let sessions = Arc::new(Sessions::with(max_sessions, idle_timeout));
+        let registry = Arc::new(Registry::new(env.tool_state.custom.clone()));
+        let handler = Handler::new(env.tool_state.clone(), registry);
         let app = streamable(handler, sessions.clone());
         Self {
-            _bench: bench,
+            _tools: env,
             sessions,
             app,
         }
@@ -104,52 +104,52 @@ impl Yard {
     }
 
     fn is_busy(&self, session: &str) -> bool {
-        let known = self.sessions.known();
-        known
+        let activity = self.sessions.activity();
+        activity
             .get(session)
             .is_some_and(|session| session.idle().is_none())
     }
 
     fn count(&self) -> usize {
-        self.sessions.known().len()
+        self.sessions.activity().len()
     }
 }
 
 #[tokio::test]
 async fn the_one_that_was_idle_for_longest_makes_room() {
-    let yard = Yard::with(3, LONG);
-    let (first, second, third) = (yard.begin().await, yard.begin().await, yard.begin().await);
-    assert!(yard.is_there(&first).await);
-    let fourth = yard.begin().await;
-    assert!(!yard.is_there(&second).await, "it was idle for longest");
-    assert_eq!(yard.count(), 3);
+    let env = TestEnv::with(3, LONG);
+    let (first, second, third) = (env.begin().await, env.begin().await, env.begin().await);
+    assert!(env.is_there(&first).await);
+    let fourth = env.begin().await;
+    assert!(!env.is_there(&second).await, "it was idle for longest");
+    assert_eq!(env.count(), 3);
     // A call counts for more than time, and so does somebody who listens.
-    yard.call(&third).await;
+    env.call(&third).await;
     let accept = ("accept", "text/event-stream");
     let listening = [accept, ("mcp-session-id", first.as_str())];
-    let stream = yard.send("GET", &listening, "").await;
+    let stream = env.send("GET", &listening, "").await;
     assert_eq!(stream.status(), StatusCode::OK);
-    let fifth = yard.begin().await;
-    assert!(!yard.is_there(&fourth).await, "nobody listens to it");
-    assert!(yard.is_there(&first).await && yard.is_there(&third).await);
+    let fifth = env.begin().await;
+    assert!(!env.is_there(&fourth).await, "nobody listens to it");
+    assert!(env.is_there(&first).await && env.is_there(&third).await);
     // Whoever has hung up does not listen.
     drop(stream);
-    assert!(yard.is_there(&fifth).await);
-    yard.begin().await;
-    assert!(!yard.is_there(&first).await && yard.is_there(&third).await);
-    assert_eq!(yard.count(), 3);
+    assert!(env.is_there(&fifth).await);
+    env.begin().await;
+    assert!(!env.is_there(&first).await && env.is_there(&third).await);
+    assert_eq!(env.count(), 3);
 }
 
 #[tokio::test]
 async fn what_needs_no_session_is_answered_when_there_is_no_room() {
-    let yard = Yard::with(1, LONG);
-    let only = yard.begin().await;
-    yard.call(&only).await;
-    let refused = yard.hello().await;
+    let env = TestEnv::with(1, LONG);
+    let only = env.begin().await;
+    env.call(&only).await;
+    let refused = env.hello().await;
     assert!(!refused.status().is_success());
     let words = to_bytes(refused.into_body(), 100_000).await.unwrap();
     let words = String::from_utf8_lossy(&words).into_owned();
-    assert!(words.contains("calls under way"), "{words}");
+    assert!(words.contains("calls in progress"), "{words}");
     let version = "2026-07-28";
     let headers = [
         ("accept", "application/json, text/event-stream"),
@@ -160,7 +160,7 @@ async fn what_needs_no_session_is_answered_when_there_is_no_room() {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {}}}});
-    let answer = yard.send("POST", &headers, &list.to_string()).await;
+    let answer = env.send("POST", &headers, &list.to_string()).await;
     let status = answer.status();
     let body = to_bytes(answer.into_body(), 10_000_000).await.unwrap();
     let body = String::from_utf8_lossy(&body).into_owned();
@@ -169,10 +169,10 @@ async fn what_needs_no_session_is_answered_when_there_is_no_room() {
         "{status}: {body}"
     );
     // The call was left alone, and its session makes room when it is over.
-    assert!(yard.is_busy(&only));
-    yard.cancel(&only).await;
-    yard.begin().await;
-    assert!(!yard.is_there(&only).await);
+    assert!(env.is_busy(&only));
+    env.cancel(&only).await;
+    env.begin().await;
+    assert!(!env.is_there(&only).await);
 }
 
 /// A message as it comes.

@@ -1,4 +1,4 @@
-//! A plain `{"tool": …, "args": {…}}` for clients of one line.
+//! Plain calls: `{"tool": …, "args": {…}}` in one request, without MCP.
 
 use axum::Json;
 use axum::body::{Body, Bytes, to_bytes};
@@ -11,28 +11,28 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::MAX_REQUEST;
+use super::MAX_REQUEST_BYTES;
 use super::mcp::Handler;
 use crate::call::Call;
 
-/// Where such requests are taken.
+/// Paths that accept plain calls.
 const PATHS: &[&str] = &["/", "/mcp", "/mcp/"];
 
-/// What tells a plain request from one of MCP.
+/// The fields that distinguish a plain call from an MCP message.
 #[derive(Deserialize)]
-struct Peek {
+struct RequestKind {
     tool: Option<IgnoredAny>,
     jsonrpc: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Plain {
+struct PlainCall {
     tool: String,
     #[serde(default, alias = "arguments")]
     args: Option<JsonObject>,
 }
 
-/// Answers such a request; lets all others pass.
+/// Answers plain calls and passes all other requests on.
 pub(super) async fn answer(
     State(handler): State<Handler>,
     request: Request,
@@ -42,19 +42,23 @@ pub(super) async fn answer(
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, MAX_REQUEST).await else {
+    let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
         let problem =
-            format!("the request could not be read, or has more than {MAX_REQUEST} bytes");
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, &problem, "send less at once");
+            format!("the request could not be read, or is larger than {MAX_REQUEST_BYTES} bytes");
+        return refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &problem,
+            "send a smaller request",
+        );
     };
     if !is_plain(&body) {
         return next.run(Request::from_parts(parts, Body::from(body))).await;
     }
-    match serde_json::from_slice::<Plain>(&body) {
+    match serde_json::from_slice::<PlainCall>(&body) {
         Ok(plain) => call(handler, plain).await,
         Err(error) => refuse(
             StatusCode::UNPROCESSABLE_ENTITY,
-            &format!("the request is wrong: {error}"),
+            &format!("invalid request: {error}"),
             r#"send {"tool": "NAME", "args": {…}}"#,
         ),
     }
@@ -65,35 +69,35 @@ fn may_be_plain(request: &Request) -> bool {
 }
 
 fn is_plain(body: &Bytes) -> bool {
-    serde_json::from_slice::<Peek>(body)
-        .is_ok_and(|peek| peek.tool.is_some() && peek.jsonrpc.is_none())
+    serde_json::from_slice::<RequestKind>(body)
+        .is_ok_and(|kind| kind.tool.is_some() && kind.jsonrpc.is_none())
 }
 
-async fn call(handler: Handler, plain: Plain) -> Response {
-    let Plain { tool, args } = plain;
+async fn call(handler: Handler, plain: PlainCall) -> Response {
+    let PlainCall { tool, args } = plain;
     let call = Call::quiet();
-    // Dropped with this request when the caller hangs up.
+    // Cancels the call when the client disconnects and this request is dropped.
     let _guard = call.cancelled.clone().drop_guard();
     let name = tool.clone();
-    // On its own, so that the work can tidy up then.
+    // In its own task, so that the work can clean up then.
     let work =
         tokio::spawn(async move { handler.call(&name, args.unwrap_or_default(), call).await });
     match work.await {
-        Ok(Some(reply)) => Json(shown(&tool, reply.into_result())).into_response(),
+        Ok(Some(reply)) => Json(response_body(&tool, reply.into_result())).into_response(),
         Ok(None) => refuse(
             StatusCode::NOT_FOUND,
-            &format!("there is no tool {tool}"),
-            "ask for tools/list over MCP at /mcp to see which there are",
+            &format!("unknown tool {tool}"),
+            "send tools/list over MCP to /mcp for a list of tools",
         ),
         Err(_) => refuse(
             StatusCode::INTERNAL_SERVER_ERROR,
-            &format!("the tool {tool} broke down"),
+            &format!("internal error in the tool {tool}"),
             "try other arguments",
         ),
     }
 }
 
-fn shown(tool: &str, result: CallToolResult) -> Value {
+fn response_body(tool: &str, result: CallToolResult) -> Value {
     let texts = result
         .content
         .iter()

@@ -1,4 +1,4 @@
-//! MCP over the older transport: one stream of events from `/sse`, requests posted to `/messages`.
+//! MCP over the older HTTP+SSE transport: an event stream from `/sse`, requests posted to `/messages`.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,17 +23,17 @@ use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 
 use super::mcp::Handler;
 
-/// Most streams at once.
+/// Maximum number of streams.
 const MAX_SESSIONS: usize = 100;
-/// Messages that wait for us in one session, and for its client.
-const QUEUE: usize = 64;
-/// How long a message may wait for a place in the queue.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A comment this often keeps what is in between from closing the stream.
+/// Maximum number of queued messages of a session, in each direction.
+const QUEUE_LENGTH: usize = 64;
+/// How long a message may wait for space in the queue.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval of comments that keep proxies from closing the stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// What the server puts before our paths where previews are told apart by path.
+/// Header with the path prefix that the server puts before our paths.
 const FORWARDED_PREFIX: &str = "x-forwarded-prefix";
-/// Longest such prefix.
+/// Maximum length of the prefix.
 const MAX_PREFIX: usize = 256;
 
 /// The routes.
@@ -57,13 +57,13 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// Where messages of a session are to go; none when there are too many already.
+    /// Adds a session and returns the receiver of its messages; none when there are too many sessions.
     fn add(&self, id: &str) -> Option<mpsc::Receiver<ClientJsonRpcMessage>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= MAX_SESSIONS {
             return None;
         }
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         open.insert(id.to_owned(), sender);
         Some(receiver)
     }
@@ -80,44 +80,47 @@ impl Sessions {
 }
 
 async fn open(State(sessions): State<Sessions>, headers: HeaderMap) -> Response {
-    // Not to be guessed.
+    // The ID is a secret: it gives access to the session.
     let Ok(id) = random::text::<16>() else {
-        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "there is no randomness");
+        return refuse(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "no random bytes for a session ID",
+        );
     };
     let Some(incoming) = sessions.add(&id) else {
-        let problem = format!("there are {MAX_SESSIONS} streams already: close one first");
+        let problem = format!("the maximum of {MAX_SESSIONS} streams is reached: close one first");
         return refuse(StatusCode::SERVICE_UNAVAILABLE, &problem);
     };
-    let (outgoing, messages) = mpsc::channel(QUEUE);
-    let hung_up = CancellationToken::new();
+    let (outgoing, messages) = mpsc::channel(QUEUE_LENGTH);
+    let disconnected = CancellationToken::new();
     tokio::spawn(serve(
         sessions,
         id.clone(),
         incoming,
         outgoing,
-        hung_up.clone(),
+        disconnected.clone(),
     ));
     let endpoint = format!("{}/messages?session_id={id}", prefix(&headers));
-    let events = events(endpoint, messages, hung_up.drop_guard());
+    let events = events(endpoint, messages, disconnected.drop_guard());
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     let headers = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
     (headers, Sse::new(events).keep_alive(keep_alive)).into_response()
 }
 
-/// Answers one session's messages until its stream closes.
+/// Serves a session until its stream closes.
 async fn serve(
     sessions: Sessions,
     id: String,
     mut incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<ServerJsonRpcMessage>,
-    hung_up: CancellationToken,
+    disconnected: CancellationToken,
 ) {
     let transport = (
         PollSender::new(outgoing),
         stream::poll_fn(move |context| incoming.poll_recv(context)),
     );
     let handler = sessions.handler.clone();
-    if let Ok(running) = serve_server_with_ct(handler, transport, hung_up).await {
+    if let Ok(running) = serve_server_with_ct(handler, transport, disconnected).await {
         let _ = running.waiting().await;
     }
     sessions.remove(&id);
@@ -134,60 +137,61 @@ fn events(
         let event = Event::default()
             .event("message")
             .json_data(message)
-            .unwrap_or_else(|_| Event::default().comment("a message that is no JSON"));
+            .unwrap_or_else(|_| Event::default().comment("a message could not be serialised"));
         Some((Ok(event), (messages, guard)))
     });
     first.chain(rest)
 }
 
 #[derive(Deserialize)]
-struct Which {
+struct SessionQuery {
     #[serde(alias = "sessionId")]
     session_id: String,
 }
 
 async fn message(
     State(sessions): State<Sessions>,
-    Query(which): Query<Which>,
+    Query(query): Query<SessionQuery>,
     body: Bytes,
 ) -> Response {
-    let Some(session) = sessions.find(&which.session_id) else {
+    let Some(session) = sessions.find(&query.session_id) else {
         return refuse(
             StatusCode::NOT_FOUND,
-            "there is no such session: open /sse and use the address it tells",
+            "unknown session: open /sse and use the URL from its first event",
         );
     };
     let message = match serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
         Ok(message) => message,
         Err(error) => {
-            let problem = format!("this is no message of MCP: {error}");
+            let problem = format!("invalid MCP message: {error}");
             return refuse(StatusCode::BAD_REQUEST, &problem);
         }
     };
-    match session.send_timeout(message, PATIENCE).await {
+    match session.send_timeout(message, QUEUE_TIMEOUT).await {
         Ok(()) => (StatusCode::ACCEPTED, "Accepted").into_response(),
         Err(mpsc::error::SendTimeoutError::Closed(_)) => {
-            refuse(StatusCode::NOT_FOUND, "this session has ended")
+            refuse(StatusCode::NOT_FOUND, "the session has ended")
         }
         Err(mpsc::error::SendTimeoutError::Timeout(_)) => refuse(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many messages wait already: send it again later",
+            "the message queue is full: try again later",
         ),
     }
 }
 
-/// The path our routes are under for this caller.
+/// The path prefix of our routes for this client.
 fn prefix(headers: &HeaderMap) -> &str {
-    let told = headers
+    let prefix = headers
         .get(FORWARDED_PREFIX)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
         .trim_end_matches('/');
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
-    // Two slashes at the beginning would name another host.
-    let is_path = told.starts_with('/') && !told.starts_with("//") && told.bytes().all(is_plain);
-    if is_path && told.len() <= MAX_PREFIX {
-        told
+    // Two leading slashes would name another host.
+    let is_path =
+        prefix.starts_with('/') && !prefix.starts_with("//") && prefix.bytes().all(is_plain);
+    if is_path && prefix.len() <= MAX_PREFIX {
+        prefix
     } else {
         ""
     }
@@ -203,15 +207,15 @@ mod tests {
 
     #[test]
     fn only_a_plain_path_is_a_prefix() {
-        let told = |value: &str| {
+        let prefix_of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(FORWARDED_PREFIX, value.parse().unwrap());
             prefix(&headers).to_owned()
         };
-        assert_eq!(told("/p/abc-1/6060"), "/p/abc-1/6060");
-        assert_eq!(told("/p/abc/6060/"), "/p/abc/6060");
+        assert_eq!(prefix_of("/p/abc-1/6060"), "/p/abc-1/6060");
+        assert_eq!(prefix_of("/p/abc/6060/"), "/p/abc/6060");
         for bad in ["//evil.example", "http://evil.example", "/a?b", "/a b", "a"] {
-            assert_eq!(told(bad), "", "{bad}");
+            assert_eq!(prefix_of(bad), "", "{bad}");
         }
         assert_eq!(prefix(&HeaderMap::new()), "");
     }

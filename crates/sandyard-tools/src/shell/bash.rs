@@ -9,32 +9,32 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::session::Session;
-use super::sessions::Had;
-use super::state::{Doing, Finished};
-use super::{stop, told};
+use super::sessions::Obtained;
+use super::state::{Activity, Finished};
+use super::{replies, stop};
 use crate::call::Call;
 use crate::reply::{Answer, Problem};
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// Longest command.
+/// Maximum length of a command, in bytes.
 pub(super) const MAX_COMMAND: usize = 256 * 1024;
-/// Longest wait.
+/// Maximum timeout, in seconds.
 const MAX_TIMEOUT: f64 = 180.0;
 
 #[derive(Deserialize, JsonSchema)]
 struct Bash {
-    /// The session to run it in, such as `main`: letters, digits, `_`, `.` and `-`. It is made where there is none.
+    /// Name of the session, for example `main`: letters, digits, `_`, `.` and `-`. A missing session is created.
     session_name: String,
-    /// The command: anything bash takes, over as many lines as it needs.
+    /// The bash command; may have several lines.
     command: String,
-    /// What it does, in 5 to 10 words.
+    /// What the command does, in 5 to 10 words.
     #[serde(default)]
     description: Option<String>,
-    /// Seconds to wait for its end, at most 180. It is not stopped then, but goes on in the session.
+    /// Seconds to wait for the command to end, 0 to 180 (default 60). After that the command keeps running in the session.
     #[serde(default = "default_timeout")]
     timeout: f64,
-    /// Set to false to come back at once and let it run: for servers and everything else that does not end.
+    /// Set to false to return at once and leave the command running, for servers and other commands that do not end (default true).
     #[serde(default = "yes")]
     wait_for_output: bool,
 }
@@ -47,8 +47,8 @@ pub(super) fn yes() -> bool {
     true
 }
 
-/// A time to wait, within bounds.
-pub(super) fn wait_of(seconds: f64) -> Duration {
+/// A timeout within the limits.
+pub(super) fn bounded_wait(seconds: f64) -> Duration {
     Duration::from_secs_f64(if seconds.is_finite() {
         seconds.clamp(0.0, MAX_TIMEOUT)
     } else {
@@ -56,16 +56,16 @@ pub(super) fn wait_of(seconds: f64) -> Duration {
     })
 }
 
-/// Whether it can be a command.
+/// Checks that a text can be a command.
 pub(super) fn check_command(command: &str) -> Result<(), Problem> {
     if command.contains('\0') {
         return Err(Problem::new(
-            "the command has a NUL character in it, which no shell takes",
+            "the command contains a NUL character, which shells do not accept",
         ));
     }
     if command.len() > MAX_COMMAND {
         return Err(Problem::new(format!(
-            "the command is {} bytes long; {MAX_COMMAND} are the most. Write a script to a file and run that",
+            "the command has {} bytes, the maximum is {MAX_COMMAND}: write a script to a file and run that",
             command.len()
         )));
     }
@@ -77,71 +77,73 @@ pub(super) fn bash() -> Tool {
     tool::<Bash, _, _>(
         "Bash",
         "Run a command",
-        Effect::ChangesOutside,
-        "Runs a command in a named shell session and answers what it printed, its exit code and the folder the shell \
-         is in. The \
-         folder, variables, functions and background jobs of a session stay from command to command. A command that \
-         takes longer \
-         than `timeout` seconds goes on: look at it with BashView, answer its questions with BashWriteToProcess, stop it with \
-         BashStop. A session runs one command at a time; use several sessions for several. Start servers with \
-         wait_for_output=false. Of very long output the beginning and the end are shown.",
-        |workshop, arguments, call| async move { run(&workshop, arguments, &call).await },
+        Effect::ChangesExternal,
+        "Run a command in a named shell session. Returns its output, its exit code and the shell's working directory. The working \
+         directory, variables, functions and background jobs of a session persist between commands. A command that exceeds \
+         `timeout` keeps running: use BashView to see its output, BashWriteToProcess to type into it, BashStop to stop it. A \
+         session runs one command at a time; use several sessions to run several commands. Start servers with \
+         wait_for_output=false. Long output is shortened in the middle.",
+        |tool_state, arguments, call| async move { run(&tool_state, arguments, &call).await },
     )
-    .answers::<told::Ran>()
+    .with_output::<replies::CommandResult>()
 }
 
-async fn run(workshop: &Workshop, arguments: Bash, call: &Call) -> Answer {
+async fn run(tool_state: &ToolState, arguments: Bash, call: &Call) -> Answer {
     check_command(&arguments.command)?;
-    let (session, had) = workshop
+    let (session, obtained) = tool_state
         .sessions
-        .obtain(&workshop.workspace, &arguments.session_name, None)
+        .obtain(&tool_state.workspace, &arguments.session_name, None)
         .await?;
-    let first = match had {
-        Had::Already => String::new(),
-        Had::New => format!("[session {} was made for this command]", session.name),
-        Had::Again => format!(
-            "[the shell of session {} had ended: this is a new one, without its variables]",
+    let first = match obtained {
+        Obtained::Existing => String::new(),
+        Obtained::New => format!("[session {} was created for this command]", session.name),
+        Obtained::Restarted => format!(
+            "[the shell of session {} had ended: this is a new shell without its variables]",
             session.name
         ),
     };
     let (number, mut done) = session.begin(&arguments.command, arguments.description)?;
     if !arguments.wait_for_output {
-        return Ok(told::running(&session, &first, "The command was started."));
+        return Ok(replies::running(
+            &session,
+            &first,
+            "The command was started.",
+        ));
     }
-    let wait = wait_of(arguments.timeout);
+    let wait = bounded_wait(arguments.timeout);
     tokio::select! {
         ended = &mut done => match ended {
-            Ok(ended) => Ok(told::finished(&session, &ended, &first)),
-            Err(_) => Err(Problem::new("the session was ended while the command ran")),
+            Ok(ended) => Ok(replies::finished(&session, &ended, &first)),
+            Err(_) => Err(Problem::new("the session ended while the command was running")),
         },
         () = sleep(wait) => {
-            let why = format!("The command has not ended within {} s and goes on.", wait.as_secs_f64());
-            Ok(told::running(&session, &first, &why))
+            let why = format!("The command did not end within {} s and keeps running.", wait.as_secs_f64());
+            Ok(replies::running(&session, &first, &why))
         }
         () = call.cancelled.cancelled() => Ok(cancel(&session, number, done, &first).await),
         () = report(&session, call) => Err(Problem::new("the call was cancelled")),
     }
 }
 
-/// Stops a command nobody waits for any more.
+/// Stops the command of a cancelled call.
 async fn cancel(
     session: &Arc<Session>,
     number: u64,
     mut done: oneshot::Receiver<Arc<Finished>>,
     first: &str,
 ) -> crate::reply::Reply {
-    // Another may run there by now.
+    // Another command may run by now.
     let is_running =
-        matches!(&session.state().doing, Doing::Command(running) if running.number == number);
+        matches!(&session.state().activity, Activity::Command(running) if running.number == number);
     if is_running {
-        // The caller may be gone before it has ended, and all of this with it.
+        // In its own task, because this call may be dropped before the command has ended.
         let session = session.clone();
         let stop = tokio::spawn(async move { stop::interrupt(&session, number).await });
         let _ = stop.await;
     }
     match done.try_recv() {
-        Ok(ended) => told::finished(session, &ended, first),
-        Err(_) => told::running(
+        Ok(ended) => replies::finished(session, &ended, first),
+        Err(_) => replies::running(
             session,
             first,
             "The call was cancelled, and the command did not stop.",
@@ -149,9 +151,9 @@ async fn cancel(
     }
 }
 
-/// Tells the last line every second, for as long as somebody wants it.
+/// Reports the last line of the output every second, if the caller asked for progress.
 async fn report(session: &Session, call: &Call) {
-    if !call.progress.is_wanted() {
+    if !call.progress.is_enabled() {
         return std::future::pending().await;
     }
     let second = Duration::from_secs(1);
@@ -161,7 +163,7 @@ async fn report(session: &Session, call: &Call) {
         ticks.tick().await;
         let line = session.state().screen.last_line();
         call.progress
-            .tell(if line.is_empty() {
+            .report(if line.is_empty() {
                 "running".to_owned()
             } else {
                 line

@@ -1,32 +1,32 @@
-//! Shells that last: real terminals with names; and one command in a shell of its own.
+//! Shell sessions: named shells in real terminals that last between calls. And `run_command`, a single command in its own shell.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `bash`, `others`, `once` | the tools |
-//! | `sessions`, `session`, `state`, `follow` | shells by name; one of them; what it is doing; what its terminal says |
-//! | `typed`, `marks` | how a command is given to a shell and how its end is known |
-//! | `screen`, `escapes`, `kept` | plain text from a terminal, within bounds |
-//! | `stop` | ends commands and sessions |
-//! | `program` | which shell |
-//! | `told` | what callers are told |
+//! | `bash`, `session_tools`, `run_command` | the tools |
+//! | `sessions`, `session`, `state`, `reader` | sessions by name; one session; its state; reading its terminal |
+//! | `command_input`, `markers` | how a command is typed into a shell, and how its end is detected |
+//! | `screen`, `escape_sequences`, `bounded_text` | plain text from terminal output, within limits |
+//! | `stop` | stops commands and sessions |
+//! | `program` | which shell to run |
+//! | `replies` | replies about sessions and commands |
 
 mod bash;
-mod escapes;
-mod follow;
-mod kept;
-mod marks;
-mod once;
-mod others;
+mod bounded_text;
+mod command_input;
+mod escape_sequences;
+mod markers;
 mod program;
+mod reader;
+mod replies;
+mod run_command;
 mod screen;
 mod session;
+mod session_tools;
 mod sessions;
 mod state;
 pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
-mod told;
-mod typed;
 
 use crate::tool::Tool;
 
@@ -34,13 +34,13 @@ pub(crate) use sessions::Sessions;
 
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
-    let mut tools = vec![others::init(), bash::bash()];
-    tools.extend([
-        others::view(),
-        others::stop(),
-        others::list(),
-        others::write(),
-        once::run_command(),
-    ]);
-    tools
+    vec![
+        session_tools::init(),
+        bash::bash(),
+        session_tools::view(),
+        session_tools::stop(),
+        session_tools::list(),
+        session_tools::write(),
+        run_command::run_command(),
+    ]
 }

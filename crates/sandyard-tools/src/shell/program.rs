@@ -1,23 +1,23 @@
-//! Which shell is run, and how.
+//! Which shell to run, and how.
 
 use std::path::{Path, PathBuf};
 
-use super::typed::Kind;
+use super::command_input::Kind;
 
 /// A shell to run.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// Whether it reads the user's start-up files.
+    /// Whether the shell reads the user's start-up files.
     pub(super) is_login: bool,
 }
 
-/// Programs that would wait for a person to turn pages.
+/// Variables that name pagers, which would wait for a key.
 const PAGERS: [&str; 4] = ["PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER"];
 
 impl Program {
-    /// bash, or what there is instead.
+    /// bash, or `/bin/sh` if there is no bash.
     pub(super) fn find() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let usual = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
@@ -41,16 +41,15 @@ impl Program {
         }
     }
 
-    /// The same without start-up files, for when those do not come to an end.
-    pub(super) fn plain(self) -> Self {
+    /// The same shell without start-up files, for start-up files that do not end.
+    pub(super) fn without_startup_files(self) -> Self {
         Self {
             is_login: false,
             ..self
         }
     }
 
-    /// What starts it as a person's shell. When its terminal is closed it is told so, and tells its jobs: it must
-    /// live for that.
+    /// The command that starts the shell interactively. An interactive shell forwards SIGHUP to its jobs when its terminal closes.
     pub(super) fn command(&self, folder: &Path) -> pty_process::Command {
         let arguments: &[&str] = match (self.kind, self.is_login) {
             (Kind::Bash, true) => &["--noediting", "-l", "-i"],
@@ -68,7 +67,7 @@ impl Program {
         command
     }
 
-    /// Its first command: no history of what is typed, no letters about mail, no end for lack of input, and the folder, should
+    /// The first command of a session. It turns off the history, mail notices and the input timeout, and returns to the folder in case
     /// the start-up files have left it.
     pub(super) fn first_command(&self, folder: &Path) -> String {
         let folder = folder.to_string_lossy().replace('\'', "'\\''");

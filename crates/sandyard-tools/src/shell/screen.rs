@@ -1,29 +1,30 @@
-//! What a terminal shows, as plain text.
+//! Plain text from terminal output.
 //!
-//! The last lines are kept as a terminal keeps them, so that progress bars and menus show what a person would see; lines that
-//! have moved out at the top are text that no longer changes. Lines are not broken at the terminal's width.
+//! The last lines are kept like a terminal's screen, so that progress bars and menus look as a person would see them. Lines that
+//! scrolled out at the top no longer change. Unlike a terminal, it does not wrap lines and keeps tabs, so that a model gets the
+//! output as the program wrote it; terminal emulators such as the crate `vt100` cannot do that.
 
 use std::collections::VecDeque;
 
-use super::escapes::{Escapes, Sign};
-use super::kept::{Kept, Shown};
+use super::bounded_text::{BoundedText, Excerpt};
+use super::escape_sequences::{EscapeParser, Token};
 
-/// Lines that can still change: as many as the terminal has rows.
+/// Number of rows of the terminal, which are the lines that can still change.
 pub(super) const ROWS: u16 = 50;
-/// How wide programs think the terminal is.
+/// Number of columns that programs see.
 pub(super) const COLUMNS: u16 = 160;
-/// Most characters of a line that can still change.
+/// Maximum number of characters of a line that can still change.
 const MAX_LINE: usize = 4_096;
 
-/// Plain text from a terminal's stream.
+/// Plain text from a stream of terminal output.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    kept: Kept,
+    scrolled_out: BoundedText,
     page: Page,
-    /// The page under a program that has taken the whole screen.
-    under: Option<Page>,
-    escapes: Escapes,
-    /// The first bytes of a character whose rest has not come.
+    /// The normal page while a program uses the alternate screen.
+    normal_page: Option<Page>,
+    escapes: EscapeParser,
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
 }
 
@@ -35,7 +36,7 @@ struct Page {
 }
 
 impl Screen {
-    /// Takes more of the stream.
+    /// Processes the next chunk of the stream.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut all = std::mem::take(&mut self.partial);
         all.extend_from_slice(bytes);
@@ -46,14 +47,14 @@ impl Screen {
                 Err(error) => (error.valid_up_to(), Some(error.error_len())),
             };
             for char in String::from_utf8_lossy(&rest[..valid]).chars() {
-                self.take(char);
+                self.process(char);
             }
             rest = &rest[valid..];
             match error_length {
                 None => {}
-                Some(Some(wrong)) => {
-                    self.take(char::REPLACEMENT_CHARACTER);
-                    rest = &rest[wrong..];
+                Some(Some(length)) => {
+                    self.process(char::REPLACEMENT_CHARACTER);
+                    rest = &rest[length..];
                 }
                 Some(None) => {
                     self.partial = rest.to_vec();
@@ -63,13 +64,13 @@ impl Screen {
         }
     }
 
-    /// Everything there is to see, within bounds.
-    pub(super) fn shown(&self) -> Shown {
+    /// The whole text, within the limits.
+    pub(super) fn excerpt(&self) -> Excerpt {
         let page = self.page.text();
-        self.kept.shown_with(page.trim_end_matches('\n'))
+        self.scrolled_out.excerpt_with(page.trim_end_matches('\n'))
     }
 
-    /// The last line with something in it.
+    /// The last line that is not blank.
     pub(super) fn last_line(&self) -> String {
         let line = self
             .page
@@ -80,14 +81,14 @@ impl Screen {
         line.map_or_else(String::new, |row| row.iter().take(200).collect())
     }
 
-    fn take(&mut self, char: char) {
-        match self.escapes.take(char) {
-            Sign::Nothing => {}
-            Sign::Char(char) => self.put(char),
-            Sign::Newline => self.newline(),
-            Sign::Return => self.page.column = 0,
-            Sign::Back => self.page.column = self.page.column.saturating_sub(1),
-            Sign::Control(action, numbers) => self.control(action, &numbers),
+    fn process(&mut self, char: char) {
+        match self.escapes.next(char) {
+            Token::None => {}
+            Token::Char(char) => self.put(char),
+            Token::Newline => self.newline(),
+            Token::Return => self.page.column = 0,
+            Token::Back => self.page.column = self.page.column.saturating_sub(1),
+            Token::Control(action, numbers) => self.control(action, &numbers),
         }
     }
 
@@ -103,12 +104,12 @@ impl Screen {
         }
         page.column += 1;
         if page.column >= MAX_LINE {
-            self.give_up_line();
+            self.flush_line();
         }
     }
 
-    /// A line without end becomes text, like everything above it.
-    fn give_up_line(&mut self) {
+    /// Turns a line that is too long, and everything above it, into text that no longer changes.
+    fn flush_line(&mut self) {
         let page = &mut self.page;
         page.line();
         let done: String = page.rows.drain(..=page.row).enumerate().fold(
@@ -123,8 +124,8 @@ impl Screen {
         );
         page.row = 0;
         page.column = 0;
-        if self.under.is_none() {
-            self.kept.push(&done);
+        if self.normal_page.is_none() {
+            self.scrolled_out.push(&done);
         }
     }
 
@@ -135,10 +136,10 @@ impl Screen {
         while self.page.rows.len() > usize::from(ROWS) {
             self.page.row = self.page.row.saturating_sub(1);
             let row = self.page.rows.pop_front().unwrap_or_default();
-            if self.under.is_none() {
+            if self.normal_page.is_none() {
                 let mut text: String = row.into_iter().collect();
                 text.push('\n');
-                self.kept.push(&text);
+                self.scrolled_out.push(&text);
             }
         }
     }
@@ -147,7 +148,7 @@ impl Screen {
         let first = numbers.first().copied().unwrap_or(0);
         let count = usize::from(first.max(1));
         let last_row = usize::from(ROWS) - 1;
-        let is_whole_screen = numbers.contains(&1049) || numbers.contains(&47);
+        let is_alternate_screen = numbers.contains(&1049) || numbers.contains(&47);
         let page = &mut self.page;
         match action {
             'A' | 'F' => page.row = page.row.saturating_sub(count),
@@ -174,11 +175,14 @@ impl Screen {
                     *cell = ' ';
                 }
             }
-            'h' if is_whole_screen && self.under.is_none() => {
-                self.under = Some(std::mem::take(&mut self.page));
+            'h' if is_alternate_screen && self.normal_page.is_none() => {
+                self.normal_page = Some(std::mem::take(&mut self.page));
             }
-            'l' if is_whole_screen => {
-                self.page = self.under.take().unwrap_or_else(|| std::mem::take(page))
+            'l' if is_alternate_screen => {
+                self.page = self
+                    .normal_page
+                    .take()
+                    .unwrap_or_else(|| std::mem::take(page))
             }
             _ => {}
         }
@@ -187,10 +191,10 @@ impl Screen {
         }
     }
 
-    fn erase_page(&mut self, what: u16) {
+    fn erase_page(&mut self, mode: u16) {
         let page = &mut self.page;
         page.line();
-        match what {
+        match mode {
             0 => {
                 page.rows.truncate(page.row + 1);
                 page.erase_line(0);
@@ -205,7 +209,7 @@ impl Screen {
 }
 
 impl Page {
-    /// The line the cursor is in.
+    /// The line with the cursor.
     fn line(&mut self) -> &mut Vec<char> {
         if self.rows.len() <= self.row {
             self.rows.resize_with(self.row + 1, Vec::new);
@@ -213,10 +217,10 @@ impl Page {
         &mut self.rows[self.row]
     }
 
-    fn erase_line(&mut self, what: u16) {
+    fn erase_line(&mut self, mode: u16) {
         let column = self.column;
         let line = self.line();
-        match what {
+        match mode {
             0 => line.truncate(column),
             1 => line
                 .iter_mut()

@@ -9,8 +9,8 @@ fn shown(stream: &[u8]) -> String {
     for byte in stream {
         bitwise.feed(&[*byte]);
     }
-    assert_eq!(whole.shown(), bitwise.shown());
-    whole.shown().text
+    assert_eq!(whole.excerpt(), bitwise.excerpt());
+    whole.excerpt().text
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn a_line_without_end_and_wild_numbers_stay_within_bounds() {
         screen.feed(&[b'x'; 10_000]);
         screen.feed(b"\x1b[65535;65535H\x1b[99999999999C\x1b[65535B\x1b[65535P\x1b[65535X");
     }
-    assert!(screen.shown().is_cut);
+    assert!(screen.excerpt().is_cut);
     assert!(screen.page.rows.len() <= usize::from(ROWS));
     let mut line = Screen::default();
     line.feed(&[b'y'; 20_000]);
-    assert_eq!(line.shown().text, "y".repeat(20_000));
+    assert_eq!(line.excerpt().text, "y".repeat(20_000));
 }
 
 #[test]

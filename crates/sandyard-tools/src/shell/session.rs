@@ -1,4 +1,4 @@
-//! One shell in a terminal of its own.
+//! A shell in its own terminal.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,59 +11,59 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{oneshot, watch};
 
-use super::follow::follow;
-use super::marks::{Marks, Part};
+use super::command_input;
+use super::markers::{MarkerParser, Part};
 use super::program::Program;
+use super::reader::follow;
 use super::screen::{COLUMNS, ROWS, Screen};
-use super::state::{Doing, Finished, Running, State};
+use super::state::{Activity, Finished, Running, State};
 use super::stop::Process;
-use super::typed;
 use crate::reply::Problem;
 
-/// How long typing may take when nobody reads it.
+/// Time limit for typing when no program reads the input.
 const MAX_TYPING: Duration = Duration::from_secs(5);
 
-/// A shell with a name.
+/// A named shell.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) name: String,
     pub(super) program: Program,
-    /// The shell's process, and its session and process group as well.
+    /// The shell's process ID, which is also the ID of its session and process group.
     pub(super) pid: rustix::process::Pid,
-    /// The same, not to be mistaken for a later one.
+    /// The shell's process with its start time, so that a reused process ID is recognised.
     pub(super) leader: Process,
-    /// The terminal's own side.
+    /// The controlling side of the terminal.
     pub(super) terminal: OwnedFd,
-    /// The terminal's settings when a command begins.
+    /// Terminal settings at the start of every command.
     settings: Option<Termios>,
     keyboard: tokio::sync::Mutex<OwnedWritePty>,
     state: Mutex<State>,
-    /// Changes with everything that happens.
-    steps: watch::Sender<Steps>,
+    /// Changes with every event.
+    counters: watch::Sender<SessionCounters>,
 }
 
-/// How far a session is.
+/// Events of a session so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Steps {
-    /// Commands that began.
+pub(super) struct SessionCounters {
+    /// Number of the last command that started.
     pub(super) begun: u64,
-    /// Commands that ended.
+    /// Number of the last command that ended.
     pub(super) finished: u64,
-    /// Times output came.
-    pub(super) said: u64,
-    /// Whether the shell ended.
+    /// Number of chunks of output.
+    pub(super) outputs: u64,
+    /// Returns whether the shell has ended.
     pub(super) is_ended: bool,
 }
 
 impl Session {
-    /// Starts a shell in a folder. It is busy until it is ready.
+    /// Starts a shell in a folder. The session is busy until the shell is ready.
     pub(super) fn start(name: &str, program: Program, folder: &Path) -> io::Result<Arc<Self>> {
         let (pty, pts) = pty_process::open().map_err(io::Error::other)?;
         pty.resize(pty_process::Size::new(ROWS, COLUMNS))
             .map_err(io::Error::other)?;
         let terminal = pty.as_fd().try_clone_to_owned()?;
         let settings = tcgetattr(&terminal).ok().map(|mut settings| {
-            // What is typed is not to be read again as output.
+            // No echo: typed input is not output.
             settings
                 .local_modes
                 .remove(LocalModes::ECHO | LocalModes::ECHONL);
@@ -80,7 +80,7 @@ impl Session {
         let pid = pid.and_then(rustix::process::Pid::from_raw);
         let leader = pid.and_then(Process::of);
         let (Some(pid), Some(leader)) = (pid, leader) else {
-            return Err(io::Error::other("the shell ended at once"));
+            return Err(io::Error::other("the shell ended immediately"));
         };
         let (reader, writer) = pty.into_split();
         let session = Arc::new(Self {
@@ -93,13 +93,13 @@ impl Session {
             keyboard: tokio::sync::Mutex::new(writer),
             state: Mutex::new(State {
                 screen: Screen::default(),
-                marks: Marks::default(),
-                doing: Doing::Nothing,
+                markers: MarkerParser::default(),
+                activity: Activity::Idle,
                 number: 0,
                 cwd: folder.to_owned(),
                 last: None,
             }),
-            steps: watch::Sender::default(),
+            counters: watch::Sender::default(),
         });
         session
             .begin(&session.program.first_command(folder), None)
@@ -108,15 +108,15 @@ impl Session {
         Ok(session)
     }
 
-    /// Waits until the shell takes commands; whether it does in time.
+    /// Waits until the shell accepts commands. Returns whether it does within the limit.
     pub(super) async fn is_ready(&self, limit: Duration) -> bool {
-        let mut steps = self.steps.subscribe();
-        let ready = steps.wait_for(|steps| steps.finished > 0 || steps.is_ended);
+        let mut counters = self.counters.subscribe();
+        let ready = counters.wait_for(|counters| counters.finished > 0 || counters.is_ended);
         let in_time = tokio::time::timeout(limit, ready).await;
-        in_time.is_ok_and(|steps| steps.is_ok_and(|steps| !steps.is_ended))
+        in_time.is_ok_and(|counters| counters.is_ok_and(|counters| !counters.is_ended))
     }
 
-    /// Begins a command: its number, and what is told when it has ended.
+    /// Starts a command. Returns its number and a receiver of its result.
     pub(super) fn begin(
         self: &Arc<Self>,
         command: &str,
@@ -124,21 +124,21 @@ impl Session {
     ) -> Result<(u64, oneshot::Receiver<Arc<Finished>>), Problem> {
         let (done, wait) = oneshot::channel();
         let mut state = self.state();
-        match &state.doing {
-            Doing::Nothing => {}
-            Doing::Command(running) => return Err(running.is_in_the_way(&self.name)),
-            Doing::Ended(_) => {
+        match &state.activity {
+            Activity::Idle => {}
+            Activity::Command(running) => return Err(running.busy_problem(&self.name)),
+            Activity::Ended(_) => {
                 return Err(Problem::new(format!(
-                    "the shell of session {} has just ended: try again, which starts a new one",
+                    "the shell of session {} has just ended: try again to start a new one",
                     self.name
                 )));
             }
         }
-        let nonce = typed::nonce();
+        let nonce = command_input::nonce();
         state.number += 1;
         let number = state.number;
-        state.marks.look_for(typed::mark_start(&nonce));
-        state.doing = Doing::Command(Running {
+        state.markers.set_start(command_input::marker_start(&nonce));
+        state.activity = Activity::Command(Running {
             number,
             command: command.to_owned(),
             description,
@@ -147,12 +147,12 @@ impl Session {
         });
         let last = state.last.as_ref().map_or(0, |last| last.exit_code);
         drop(state);
-        let lines = typed::lines(self.program.kind, &nonce, command, last);
+        let lines = command_input::lines(self.program.kind, &nonce, command, last);
         let session = self.clone();
-        // Not part of the call: half a line must never be all that is typed.
+        // In its own task: if the call is dropped, the whole line must still be typed.
         tokio::spawn(async move {
             let mut keyboard = session.keyboard.lock().await;
-            session.settle();
+            session.reset_terminal();
             for line in lines {
                 if keyboard.write_all(line.as_bytes()).await.is_err() {
                     break;
@@ -162,15 +162,14 @@ impl Session {
         Ok((number, wait))
     }
 
-    /// Gives the terminal the settings commands begin with, and throws away input nobody read.
-    fn settle(&self) {
+    /// Restores the terminal settings and discards unread input.
+    fn reset_terminal(&self) {
         if let Some(settings) = &self.settings {
-            // Where it does not work, the settings are what the last command left: that is all.
             let _ = tcsetattr(&self.terminal, OptionalActions::Flush, settings);
         }
     }
 
-    /// Types into the terminal, for what runs there.
+    /// Types into the terminal.
     pub(super) async fn write(&self, input: &[u8]) -> Result<(), Problem> {
         let write = async { self.keyboard.lock().await.write_all(input).await };
         match tokio::time::timeout(MAX_TYPING, write).await {
@@ -179,66 +178,66 @@ impl Session {
                 "the input could not be typed: {error}"
             ))),
             Err(_) => Err(Problem::new(
-                "what runs there does not read its input; a part of it may have been typed. See what it does with BashView",
+                "the program does not read its input; a part of it may have been typed. BashView shows what it does",
             )),
         }
     }
 
-    /// Takes what the terminal said.
-    pub(super) fn hear(&self, bytes: &[u8]) {
+    /// Processes output of the terminal.
+    pub(super) fn receive_output(&self, bytes: &[u8]) {
         let mut guard = self.state();
         let state = &mut *guard;
-        let mut marks = std::mem::take(&mut state.marks);
+        let mut markers = std::mem::take(&mut state.markers);
         let (mut has_begun, mut has_finished) = (None, None);
-        marks.feed(bytes, |part| match part {
+        markers.feed(bytes, |part| match part {
             Part::Output(bytes) => state.screen.feed(bytes),
             Part::Begin => {
-                // What came before is of the time between commands.
+                // Drop output from before the command.
                 state.screen = Screen::default();
                 has_begun = Some(state.number);
             }
             Part::End(code) => {
-                if matches!(state.doing, Doing::Command(_)) {
+                if matches!(state.activity, Activity::Command(_)) {
                     state.cwd = self.cwd().unwrap_or_else(|| state.cwd.clone());
-                    has_finished = state.finish(code, Doing::Nothing);
+                    has_finished = state.finish(code, Activity::Idle);
                 }
             }
         });
-        state.marks = marks;
+        state.markers = markers;
         drop(guard);
-        self.steps.send_modify(|steps| {
-            steps.said += 1;
-            steps.begun = has_begun.unwrap_or(steps.begun);
-            steps.finished = has_finished.unwrap_or(steps.finished);
+        self.counters.send_modify(|counters| {
+            counters.outputs += 1;
+            counters.begun = has_begun.unwrap_or(counters.begun);
+            counters.finished = has_finished.unwrap_or(counters.finished);
         });
     }
 
-    /// The shell has ended.
+    /// Records that the shell has ended.
     pub(super) fn end(&self, code: i32) {
-        let finished = self.state().finish(code, Doing::Ended(code));
-        self.steps.send_modify(|steps| {
-            steps.finished = finished.unwrap_or(steps.finished);
-            steps.is_ended = true;
+        let finished = self.state().finish(code, Activity::Ended(code));
+        self.counters.send_modify(|counters| {
+            counters.finished = finished.unwrap_or(counters.finished);
+            counters.is_ended = true;
         });
     }
 
-    /// Where the shell is now.
+    /// The shell's current working directory.
     pub(super) fn cwd(&self) -> Option<PathBuf> {
         std::fs::read_link(format!("/proc/{}/cwd", self.pid.as_raw_nonzero())).ok()
     }
 
-    /// What happens, to be waited for.
-    pub(super) fn steps(&self) -> watch::Receiver<Steps> {
-        self.steps.subscribe()
+    /// The events of the session, to wait for.
+    pub(super) fn counters(&self) -> watch::Receiver<SessionCounters> {
+        self.counters.subscribe()
     }
 
-    /// Everything that changes.
+    /// The session's state.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the shell has ended.
+    /// Returns whether the shell has ended.
     pub(super) fn is_ended(&self) -> bool {
-        matches!(self.state().doing, Doing::Ended(_))
+        matches!(self.state().activity, Activity::Ended(_))
     }
 }

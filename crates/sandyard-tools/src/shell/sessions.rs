@@ -1,4 +1,4 @@
-//! The shells there are, by name.
+//! All sessions by name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,93 +11,94 @@ use super::stop;
 use crate::reply::Problem;
 use crate::workspace::Workspace;
 
-/// Most shells at a time.
+/// Maximum number of sessions.
 pub(super) const MAX_SESSIONS: usize = 32;
-/// How long a shell may take over its start-up files.
+/// Time limit for the shell's start-up files.
 const MAX_START: Duration = Duration::from_secs(15);
-/// Longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
-/// Shells by name.
+/// All sessions by name.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     by_name: Mutex<BTreeMap<String, Arc<Session>>>,
-    /// Which shell is run instead of the usual.
+    /// Shell to run instead of the default.
     #[cfg(test)]
     pub(super) program: Option<Program>,
-    /// How long that one may take to start.
+    /// Time limit for its start.
     #[cfg(test)]
     pub(super) max_start: Option<Duration>,
 }
 
-/// How a session was come by.
+/// Where a session comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Had {
-    /// It was there.
-    Already,
+pub(super) enum Obtained {
+    /// It existed.
+    Existing,
     /// It is new.
     New,
-    /// It is new because the shell before had ended.
-    Again,
+    /// It is new because the shell of the old one had ended.
+    Restarted,
 }
 
 impl Sessions {
-    /// All of them in order, those that have ended too.
+    /// All sessions in order, including ended ones.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
 
-    /// The one with this name.
+    /// Finds a session.
     pub(super) fn find(&self, name: &str) -> Result<Arc<Session>, Problem> {
         check_name(name)?;
-        let known = self.lock();
-        known.get(name).cloned().ok_or_else(|| {
-            let names: Vec<_> = known.keys().map(String::as_str).collect();
+        let sessions = self.lock();
+        sessions.get(name).cloned().ok_or_else(|| {
+            let names: Vec<_> = sessions.keys().map(String::as_str).collect();
             let names = if names.is_empty() {
                 "none".to_owned()
             } else {
                 names.join(", ")
             };
             Problem::new(format!(
-                "there is no session {name} (there are: {names}). Bash or BashInit makes one"
+                "session {name} does not exist (existing: {names}). Bash or BashInit creates it"
             ))
         })
     }
 
-    /// Forgets one that has ended.
-    pub(super) fn forget(&self, session: &Arc<Session>) {
-        let mut known = self.lock();
-        if known
+    /// Removes a session that has ended.
+    pub(super) fn remove(&self, session: &Arc<Session>) {
+        let mut sessions = self.lock();
+        if sessions
             .get(&session.name)
             .is_some_and(|other| Arc::ptr_eq(other, session))
         {
-            known.remove(&session.name);
+            sessions.remove(&session.name);
         }
     }
 
-    /// The one with this name, made where there is none that lives.
+    /// Returns the session with this name. Creates it if it does not exist or its shell has ended.
     pub(super) async fn obtain(
         &self,
         workspace: &Workspace,
         name: &str,
         folder: Option<PathBuf>,
-    ) -> Result<(Arc<Session>, Had), Problem> {
+    ) -> Result<(Arc<Session>, Obtained), Problem> {
         check_name(name)?;
         let program = self.program();
-        // Start-up files that do not come to an end must not be the end of all shells.
+        // If the start-up files do not end, start the shell without them.
         for (program, limit) in [
             (program.clone(), self.max_start()),
-            (program.plain(), MAX_START),
+            (program.without_startup_files(), MAX_START),
         ] {
-            let (session, had) = self.find_or_start(workspace, name, folder.as_deref(), program)?;
+            let (session, obtained) =
+                self.find_or_start(workspace, name, folder.as_deref(), program)?;
             if session.is_ready(limit).await {
-                return Ok((session, had));
+                return Ok((session, obtained));
             }
             stop::end(&session).await;
-            self.forget(&session);
+            self.remove(&session);
         }
         Err(Problem::new(
-            "the shell does not become ready, not even without its start-up files. run_command may still work",
+            "the shell does not start, not even without start-up files. run_command may still work",
         ))
     }
 
@@ -107,38 +108,37 @@ impl Sessions {
         name: &str,
         folder: Option<&Path>,
         program: Program,
-    ) -> Result<(Arc<Session>, Had), Problem> {
-        let mut known = self.lock();
+    ) -> Result<(Arc<Session>, Obtained), Problem> {
+        let mut sessions = self.lock();
         let mut folder = folder.unwrap_or(workspace.root()).to_owned();
-        let mut had = Had::New;
-        if let Some(before) = known.get(name) {
+        let mut obtained = Obtained::New;
+        if let Some(before) = sessions.get(name) {
             if !before.is_ended() {
-                return Ok((before.clone(), Had::Already));
+                return Ok((before.clone(), Obtained::Existing));
             }
             let last = before.state().cwd.clone();
             if workspace.contains(&last) && last.is_dir() {
                 folder = last;
             }
-            had = Had::Again;
+            obtained = Obtained::Restarted;
         }
-        if known.len() >= MAX_SESSIONS {
-            known.retain(|_, session| !session.is_ended());
+        if sessions.len() >= MAX_SESSIONS {
+            sessions.retain(|_, session| !session.is_ended());
         }
-        if known.len() >= MAX_SESSIONS && !known.contains_key(name) {
+        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(name) {
             return Err(Problem::new(format!(
-                "there are {MAX_SESSIONS} sessions already, which is the most: use one of those that BashList shows, \
-                 or end one \
-                 with BashStop and kill_session"
+                "the maximum of {MAX_SESSIONS} sessions is reached: use one that BashList shows, or end one with BashStop and \
+                 kill_session"
             )));
         }
         let session = Session::start(name, program, &folder).map_err(|error| {
             Problem::new(format!(
-                "no shell could be started in {}: {error}",
+                "cannot start a shell in {}: {error}",
                 folder.display()
             ))
         })?;
-        known.insert(name.to_owned(), session.clone());
-        Ok((session, had))
+        sessions.insert(name.to_owned(), session.clone());
+        Ok((session, obtained))
     }
 
     fn program(&self) -> Program {
@@ -162,7 +162,7 @@ impl Sessions {
     }
 }
 
-/// Whether it can be a name.
+/// Checks the name of a session.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     let is_good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_good) {

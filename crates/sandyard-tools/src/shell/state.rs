@@ -1,4 +1,4 @@
-//! What a session is doing.
+//! State of a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::kept::Shown;
-use super::marks::Marks;
+use super::bounded_text::Excerpt;
+use super::markers::MarkerParser;
 use super::screen::Screen;
 use crate::reply::Problem;
 
-/// What changes with every command.
+/// The part of a session that commands change.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) screen: Screen,
-    pub(super) marks: Marks,
-    pub(super) doing: Doing,
-    /// Commands so far. The first is ours: it makes the shell ready.
+    pub(super) markers: MarkerParser,
+    pub(super) activity: Activity,
+    /// Number of commands so far. The first one is internal: it prepares the shell.
     pub(super) number: u64,
     pub(super) cwd: PathBuf,
     pub(super) last: Option<Arc<Finished>>,
 }
 
-/// What a shell is doing.
+/// What a shell does.
 #[derive(Debug)]
-pub(super) enum Doing {
-    Nothing,
+pub(super) enum Activity {
+    Idle,
     Command(Running),
-    /// It ended with this exit code.
+    /// The shell ended with this exit code.
     Ended(i32),
 }
 
-/// A command that runs.
+/// A running command.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) number: u64,
@@ -42,35 +42,35 @@ pub(super) struct Running {
     pub(super) done: Option<oneshot::Sender<Arc<Finished>>>,
 }
 
-/// A command that ended.
+/// A command that has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) number: u64,
-    pub(super) output: Shown,
+    pub(super) output: Excerpt,
     pub(super) exit_code: i32,
-    pub(super) took: Duration,
+    pub(super) duration: Duration,
     pub(super) cwd: PathBuf,
-    /// The shell ended with it.
-    pub(super) is_end: bool,
+    /// Whether the shell ended with it.
+    pub(super) ended_shell: bool,
 }
 
 impl State {
-    /// Ends the command that runs, if one does; its number.
-    pub(super) fn finish(&mut self, exit_code: i32, then: Doing) -> Option<u64> {
-        let is_end = matches!(then, Doing::Ended(_));
-        let Doing::Command(mut running) = std::mem::replace(&mut self.doing, then) else {
+    /// Records the end of the running command, if there is one, and returns its number.
+    pub(super) fn finish(&mut self, exit_code: i32, then: Activity) -> Option<u64> {
+        let ended_shell = matches!(then, Activity::Ended(_));
+        let Activity::Command(mut running) = std::mem::replace(&mut self.activity, then) else {
             return None;
         };
         let finished = Arc::new(Finished {
             number: running.number,
-            output: self.screen.shown(),
+            output: self.screen.excerpt(),
             exit_code,
-            took: running.since.elapsed(),
+            duration: running.since.elapsed(),
             cwd: self.cwd.clone(),
-            is_end,
+            ended_shell,
         });
         if let Some(done) = running.done.take() {
-            // Nobody may be waiting any more.
+            // The caller may be gone.
             let _ = done.send(finished.clone());
         }
         self.last = Some(finished);
@@ -79,12 +79,12 @@ impl State {
 }
 
 impl Running {
-    /// Why no other command can begin.
-    pub(super) fn is_in_the_way(&self, name: &str) -> Problem {
+    /// The error for another command.
+    pub(super) fn busy_problem(&self, name: &str) -> Problem {
         Problem::new(format!(
-            "session {name} is busy: `{}` has been running for {:.0} s. Look at it with BashView, answer it with \
-             BashWriteToProcess, stop it with BashStop, or use another session name",
-            super::told::short(&self.command),
+            "session {name} is busy: `{}` has been running for {:.0} s. View it with BashView, type into it with BashWriteToProcess, \
+             stop it with BashStop, or use another session",
+            super::replies::short(&self.command),
             self.since.elapsed().as_secs_f64(),
         ))
     }

@@ -1,4 +1,4 @@
-//! Ends what runs in a session.
+//! Stops commands and sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,99 +9,102 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::session::Session;
-use super::state::Doing;
+use super::state::Activity;
 
-/// How long a command may take to begin: a busy machine is slow, and a sign that comes sooner is lost with the rest of the
-/// line.
+/// How long to wait for a command to start. A signal before that would only discard the typed line.
 pub(super) const MAX_BEGIN: Duration = Duration::from_secs(20);
-/// How long a command may take to end after each of the signs to do so.
-const PATIENCE: Duration = Duration::from_millis(1_500);
-/// How often the last sign is given: a loop has started the next program by the time the first has reached the last one, and
-/// on a busy machine the shell is slow to say that it has noticed.
-const LAST_ROUNDS: usize = 7;
-/// How long a whole session may take to end by itself.
-const GRACE: Duration = Duration::from_millis(800);
-/// How long everything may take to be gone.
+/// How long to wait for the command to end after each signal.
+const SIGNAL_WAIT: Duration = Duration::from_millis(1_500);
+/// Number of SIGKILL rounds. A loop may have started its next program before the signal reaches the last one, and a busy shell
+/// reports the end late.
+const KILL_ROUNDS: usize = 7;
+/// How long a session may take to end after SIGHUP.
+const HANGUP_WAIT: Duration = Duration::from_millis(800);
+/// How long to wait until all processes of a session are gone.
 const MAX_END: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(25);
-/// How often what a program starts is looked for while it is held.
+const POLL: Duration = Duration::from_millis(25);
+/// Maximum number of rounds of stopping newly found processes.
 const MAX_ROUNDS: usize = 8;
 
-/// Interrupts the command with this number as a person would, and harder where that does not help; whether it has ended.
+/// Interrupts a command with Ctrl-C, then with stronger signals. Returns whether it has ended.
 pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
-    // Ctrl-C before the command has begun would throw away what is still being typed.
-    let mut steps = session.steps();
-    let begun =
-        steps.wait_for(|steps| steps.begun >= number || steps.finished >= number || steps.is_ended);
+    // Ctrl-C before the command starts would discard what is still being typed.
+    let mut counters = session.counters();
+    let begun = counters.wait_for(|counters| {
+        counters.begun >= number || counters.finished >= number || counters.is_ended
+    });
     let _ = timeout(MAX_BEGIN, begun).await;
-    let by_hand = [None, Some(Signal::INT), Some(Signal::TERM)];
-    let signs = by_hand.into_iter().chain([Some(Signal::KILL); LAST_ROUNDS]);
-    for sign in signs {
-        // The next command is not to be hit by what was meant for this one.
-        let now = *steps.borrow();
+    let first_signals = [None, Some(Signal::INT), Some(Signal::TERM)];
+    let signals = first_signals
+        .into_iter()
+        .chain([Some(Signal::KILL); KILL_ROUNDS]);
+    for signal in signals {
+        // Do not signal the next command.
+        let now = *counters.borrow();
         if now.finished >= number || now.is_ended {
             return true;
         }
-        match sign {
-            // A program that reads keys itself, like an interpreter, knows what this means.
+        match signal {
+            // A program that reads keys itself, such as an interpreter, understands this.
             None => drop(session.write(b"\x03").await),
             Some(signal) => signal_foreground(session, number, signal),
         }
-        let ended = steps.wait_for(|steps| steps.finished >= number || steps.is_ended);
-        if timeout(PATIENCE, ended).await.is_ok() {
+        let ended = counters.wait_for(|counters| counters.finished >= number || counters.is_ended);
+        if timeout(SIGNAL_WAIT, ended).await.is_ok() {
             return true;
         }
     }
     false
 }
 
-/// To what is in front, while that is the command with this number. The shell itself is only ever interrupted: when it is in
-/// front, and when a program is killed, for a loop would go on with the next one. A program that is interrupted in the moment
-/// between its fork and its start does not notice, and its shell does not either, so a loop of short programs can outlive any
-/// number of interrupts.
+/// Signals the foreground process group while the command with this number runs.
+///
+/// The shell itself only gets SIGINT: when it is in the foreground, and when its program is killed, so that a loop does not continue
+/// with the next one. An interrupt between a program's fork and its start is lost for the program and the shell, so a loop of short
+/// programs can survive any number of interrupts.
 fn signal_foreground(session: &Session, number: u64, signal: Signal) {
     let is_last = signal == Signal::KILL;
-    let started = match is_last {
-        true => started_with(session),
+    let children = match is_last {
+        true => children_of_command(session),
         false => Vec::new(),
     };
     let state = session.state();
-    if !matches!(&state.doing, Doing::Command(running) if running.number == number) {
+    if !matches!(&state.activity, Activity::Command(running) if running.number == number) {
         return;
     }
     let Ok(group) = rustix::termios::tcgetpgrp(&session.terminal) else {
         return;
     };
-    let is_shell_in_front = group == session.pid;
+    let is_shell_foreground = group == session.pid;
     let mut is_reached = false;
-    if !is_shell_in_front || signal == Signal::INT {
+    if !is_shell_foreground || signal == Signal::INT {
         is_reached = kill_process_group(group, signal).is_ok();
-        // One that was stopped would not notice.
+        // A stopped process would not handle the signal.
         let _ = kill_process_group(group, Signal::CONT);
     }
     if !is_last {
         return;
     }
     if !is_reached {
-        for process in started {
+        for process in children {
             let _ = kill_process(process, Signal::KILL);
         }
     }
     let _ = kill_process(session.pid, Signal::INT);
 }
 
-/// What the shell has started since its command began, in front or not: one that is interrupted while it starts a pipeline can
-/// end up waiting for a part of it that it never put in front.
-fn started_with(session: &Session) -> Vec<Pid> {
-    let age = match &session.state().doing {
-        Doing::Command(running) => running.since.elapsed(),
+/// Processes that the shell started since its command began, in the foreground or not. A shell that is interrupted while it starts a
+/// pipeline may wait for a part of it that it never put into the foreground.
+fn children_of_command(session: &Session) -> Vec<Pid> {
+    let age = match &session.state().activity {
+        Activity::Command(running) => running.since.elapsed(),
         _ => return Vec::new(),
     };
     let begun = uptime().saturating_sub(age).as_millis();
     let begun = begun * u128::from(clock_ticks_per_second()) / 1_000;
     let all = processes();
-    let is_since = |line: &&Line| u128::from(line.process.started) >= begun;
-    let own = |line: &&Line| line.parent == session.leader.pid && !line.is_dead;
+    let is_since = |line: &&ProcessInfo| u128::from(line.process.started) >= begun;
+    let own = |line: &&ProcessInfo| line.parent == session.leader.pid && !line.is_dead;
     let own: Vec<_> = all.iter().filter(own).filter(is_since).collect();
     let mut found = Vec::new();
     for child in own {
@@ -110,40 +113,40 @@ fn started_with(session: &Session) -> Vec<Pid> {
     found
 }
 
-/// How long the host has been up: what the kernel counts the starts of processes from.
+/// Time since boot, which process start times are relative to.
 fn uptime() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// Ends the shell and everything that was started in it.
+/// Ends the shell and every process started in it. Returns whether that succeeded.
 pub(super) async fn end(session: &Session) -> bool {
     let begin = Instant::now();
     let mut seen = BTreeSet::new();
-    let mut has_asked = false;
+    let mut has_sent_hangup = false;
     while begin.elapsed() < MAX_END {
         let alive = members(session.leader, &mut seen);
         if alive.is_empty() && session.is_ended() {
             return true;
         }
-        let signal = match (has_asked, begin.elapsed() < GRACE) {
+        let signal = match (has_sent_hangup, begin.elapsed() < HANGUP_WAIT) {
             (false, _) => Some(Signal::HUP),
             (true, true) => None,
             (true, false) => Some(Signal::KILL),
         };
-        has_asked = true;
+        has_sent_hangup = true;
         if let Some(signal) = signal {
             for process in alive {
                 let _ = kill_process(process, signal);
                 let _ = kill_process(process, Signal::CONT);
             }
         }
-        sleep(LOOK).await;
+        sleep(POLL).await;
     }
     session.is_ended()
 }
 
-/// A process that cannot be mistaken for a later one with the same number.
+/// A process with its start time, so that a reused process ID is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pid: i32,
@@ -151,17 +154,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The one that has this number now.
+    /// The process that has this ID now.
     pub(crate) fn of(pid: Pid) -> Option<Self> {
-        Some(look_at(pid.as_raw_nonzero().get())?.process)
+        Some(read_process(pid.as_raw_nonzero().get())?.process)
     }
 }
 
-/// Ends a process and all that was started from it, whatever sessions they made for themselves.
+/// Kills a process and every process started from it, in any session.
 pub(crate) fn kill_tree(top: Process) {
     let mut seen = BTreeSet::new();
     let mut alive = members(top, &mut seen);
-    // Those that are held start nothing more; something may have been started just before.
+    // Stopped processes start no others. Repeat for those that were started just before.
     for _ in 0..MAX_ROUNDS {
         let before = seen.len();
         for process in &alive {
@@ -177,16 +180,16 @@ pub(crate) fn kill_tree(top: Process) {
     }
 }
 
-/// What lives of a shell's session, and of what was started from there: `seen` grows by it, so that a process stays known when
-/// its parent is gone and it has a session of its own.
+/// The living processes of a shell's session and their descendants. `seen` collects them, so that a process stays known when its
+/// parent is gone and it has its own session.
 pub(super) fn members(leader: Process, seen: &mut BTreeSet<Process>) -> Vec<Pid> {
     let all = processes();
     let by_pid: BTreeMap<_, _> = all
         .iter()
         .map(|line| (line.process.pid, line.process))
         .collect();
-    // When the leader and all of its session are gone, the number is free for others.
-    let is_taken = by_pid
+    // When the leader and its whole session are gone, the ID can be reused.
+    let is_reused = by_pid
         .get(&leader.pid)
         .is_some_and(|process| *process != leader);
     loop {
@@ -195,7 +198,7 @@ pub(super) fn members(leader: Process, seen: &mut BTreeSet<Process>) -> Vec<Pid>
             let parent = by_pid.get(&line.parent);
             let parent_is_known = parent.is_some_and(|parent| seen.contains(parent));
             let is_in_session =
-                line.session == leader.pid && !is_taken && line.process.started >= leader.started;
+                line.session == leader.pid && !is_reused && line.process.started >= leader.started;
             if is_in_session || line.process == leader || parent_is_known {
                 seen.insert(line.process);
             }
@@ -212,34 +215,34 @@ pub(super) fn members(leader: Process, seen: &mut BTreeSet<Process>) -> Vec<Pid>
         .collect()
 }
 
-struct Line {
+struct ProcessInfo {
     process: Process,
     parent: i32,
     session: i32,
     is_dead: bool,
 }
 
-/// Every process there is to see.
-fn processes() -> Vec<Line> {
+/// Every visible process.
+fn processes() -> Vec<ProcessInfo> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
     let numbers = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter_map(look_at).collect()
+    numbers.filter_map(read_process).collect()
 }
 
-fn look_at(pid: i32) -> Option<Line> {
+fn read_process(pid: i32) -> Option<ProcessInfo> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    line(pid, &String::from_utf8_lossy(&stat))
+    parse_stat(pid, &String::from_utf8_lossy(&stat))
 }
 
-fn line(pid: i32, stat: &str) -> Option<Line> {
-    // The name before it may hold anything, brackets and spaces too.
+fn parse_stat(pid: i32, stat: &str) -> Option<ProcessInfo> {
+    // The name in parentheses may contain anything, including parentheses and spaces.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<_> = rest.split_whitespace().collect();
-    Some(Line {
+    Some(ProcessInfo {
         process: Process {
             pid,
             started: fields.get(19)?.parse().ok()?,
@@ -255,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_with_the_same_number_is_no_member() {
+    fn a_process_with_a_reused_id_is_not_a_member() {
         let mut command = std::process::Command::new("setsid");
         let mut child = command.args(["sleep", "1000"]).spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! One presentation on the disk.
+//! A presentation on disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{change, write_atomically};
-use crate::reply::{Problem, cut};
+use crate::reply::{Problem, truncate};
 use crate::workspace::Workspace;
 
-/// Where presentations are.
+/// Folder of all presentations.
 const FOLDER: &str = "presentations";
-/// Their list.
+/// File with the list of slides.
 const METADATA: &str = "metadata.json";
-/// Most slides.
+/// Maximum number of slides.
 pub(super) const MAX_SLIDES: u32 = 999;
-/// Longest name of a presentation.
+/// Maximum length of a presentation's name.
 const MAX_NAME: usize = 100;
-/// Longest title or description.
-const MAX_WORDS: usize = 2000;
+/// Maximum length of a title or description.
+const MAX_TEXT: usize = 2000;
 
 /// A presentation.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Deck {
     folder: PathBuf,
 }
 
-/// What the list says of one slide.
+/// A slide in the list.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub(super) struct Slide {
     pub(super) number: u32,
@@ -38,7 +38,7 @@ pub(super) struct Slide {
     pub(super) description: String,
     #[serde(default)]
     pub(super) file: String,
-    /// Seconds since 1970.
+    /// Time of the last change, in seconds since 1970.
     #[serde(default)]
     pub(super) updated: u64,
 }
@@ -52,7 +52,7 @@ struct Metadata {
 }
 
 impl Deck {
-    /// By its name.
+    /// Opens a presentation by name.
     pub(super) fn named(workspace: &Workspace, name: &str) -> Result<Self, Problem> {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '.');
         if name.is_empty()
@@ -61,7 +61,7 @@ impl Deck {
             || name.starts_with(['.', ' '])
         {
             return Err(Problem::new(format!(
-                "presentation_name cannot be {name:?}: use up to {MAX_NAME} letters, digits, spaces, _ and -"
+                "invalid presentation_name {name:?}: use up to {MAX_NAME} letters, digits, spaces, _ and -"
             )));
         }
         let folder =
@@ -72,12 +72,12 @@ impl Deck {
         })
     }
 
-    /// Where all presentations are.
+    /// The folder of all presentations.
     pub(super) fn all(workspace: &Workspace) -> PathBuf {
         workspace.root().join(FOLDER)
     }
 
-    /// The file of a slide; it need not be there.
+    /// The file of a slide, which need not exist.
     pub(super) fn file(&self, workspace: &Workspace, number: u32) -> Result<PathBuf, Problem> {
         if !(1..=MAX_SLIDES).contains(&number) {
             return Err(Problem::new(format!(
@@ -87,10 +87,10 @@ impl Deck {
         workspace.resolve(&self.folder.join(file_name(number)).display().to_string())
     }
 
-    /// Makes the list from the files there are; `told` says more of one of them.
+    /// Rebuilds the list from the files. `changed` has the number, title and description of a changed slide.
     pub(super) fn list(
         &self,
-        told: Option<(u32, Option<String>, Option<String>)>,
+        changed: Option<(u32, Option<String>, Option<String>)>,
     ) -> Result<Vec<Slide>, Problem> {
         let before = self.listed();
         let mut slides = Vec::new();
@@ -104,13 +104,15 @@ impl Deck {
                 file: file.clone(),
                 updated,
             });
-            if let Some((_, title, description)) = told.as_ref().filter(|told| told.0 == number) {
+            if let Some((_, title, description)) =
+                changed.as_ref().filter(|slide| slide.0 == number)
+            {
                 slide.title = title
                     .clone()
-                    .map_or(slide.title, |words| cut(words, MAX_WORDS));
+                    .map_or(slide.title, |text| truncate(text, MAX_TEXT));
                 slide.description = description
                     .clone()
-                    .map_or(slide.description, |words| cut(words, MAX_WORDS));
+                    .map_or(slide.description, |text| truncate(text, MAX_TEXT));
             }
             slide.file = file;
             slide.updated = updated;
@@ -125,7 +127,7 @@ impl Deck {
         Ok(metadata.slides)
     }
 
-    /// What the list said before, as far as it can be read.
+    /// The previous list; empty if it cannot be read.
     fn listed(&self) -> BTreeMap<u32, Slide> {
         let text = change::read(&self.folder.join(METADATA))
             .ok()
@@ -139,7 +141,7 @@ impl Deck {
             .collect()
     }
 
-    /// The slides there are, and when they were changed.
+    /// The slide files and when they were changed.
     fn files(&self) -> Result<BTreeMap<u32, u64>, Problem> {
         let folder = std::fs::read_dir(&self.folder).map_err(|error| {
             Problem::new(format!("{} cannot be read: {error}", self.folder.display()))
@@ -172,11 +174,11 @@ fn file_name(number: u32) -> String {
     format!("slide_{number:03}.html")
 }
 
-/// The title an HTML file gives itself.
+/// The title of an HTML file.
 fn title_in(file: &Path) -> String {
     let text = change::read(file).ok().flatten().unwrap_or_default();
     let title = text
         .split_once("<title>")
         .and_then(|(_, rest)| Some(rest.split_once("</title>")?.0));
-    cut(title.unwrap_or_default().trim().to_owned(), MAX_WORDS)
+    truncate(title.unwrap_or_default().trim().to_owned(), MAX_TEXT)
 }

@@ -1,11 +1,11 @@
-//! Presentations: HTML files and a list of them.
+//! Presentations: slides as HTML files, and a list of them.
 //!
 //! ```text
 //! presentations/NAME/slide_001.html   one slide
 //! presentations/NAME/metadata.json    {"name", "slides": [{"number", "title", "description", "file", "updated"}]}
 //! ```
 //!
-//! The files are what counts: the list is made from them after every change, and takes over titles from the list before.
+//! The list is rebuilt from the files after every change. Titles are taken from the previous list.
 
 mod deck;
 #[cfg(test)]

@@ -7,47 +7,47 @@ use serde::Deserialize;
 
 use super::deck::{Deck, Slide};
 use crate::files::blocking::blocking;
-use crate::files::{apply_patch_below, change, diff, replace, told_patch, write_atomically};
+use crate::files::{apply_patch_below, change, diff, patch_summary, replace, write_atomically};
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
 #[derive(Deserialize, JsonSchema)]
 struct Write {
-    /// The presentation's name, which is its folder too.
+    /// Name of the presentation and of its folder.
     presentation_name: String,
-    /// Which slide, from 1.
+    /// Number of the slide, starting with 1.
     slide_number: u32,
-    /// The whole slide: an HTML document with its styles in it.
+    /// The complete slide: an HTML document with inline styles.
     content: String,
-    /// What the slide is called in the list.
+    /// Title of the slide in the list.
     title: Option<String>,
-    /// What the slide is about.
+    /// Description of the slide.
     description: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Edit {
-    /// The presentation's name.
+    /// Name of the presentation.
     presentation_name: String,
-    /// Which slide, from 1.
+    /// Number of the slide, starting with 1.
     slide_number: u32,
-    /// The text to be replaced, exactly as it is in the slide.
+    /// Text to replace, exactly as in the slide.
     old_string: String,
-    /// What comes in its place.
+    /// Replacement text.
     new_string: String,
-    /// Replace every place, not just one.
+    /// Replace all occurrences (default false).
     #[serde(default)]
     replace_all: bool,
-    /// What the slide is called in the list from now on.
+    /// New title of the slide.
     title: Option<String>,
-    /// What the slide is about from now on.
+    /// New description of the slide.
     description: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Patch {
-    /// The patch, in the format of apply_patch; paths begin at the folder of all presentations, like "talk/slide_001.html".
+    /// Patch in the format of apply_patch. Paths are relative to the folder of all presentations, for example "talk/slide_001.html".
     input: String,
 }
 
@@ -58,21 +58,20 @@ pub(crate) fn tools() -> Vec<Tool> {
             "SlideWrite",
             "Write a slide",
             Effect::Changes,
-            "Writes one slide of a presentation as an HTML file, presentations/NAME/slide_001.html in the workspace, and keeps \
-             the list of slides in metadata.json.",
-            |workshop, args, _call| async move {
-                let workspace = workshop.workspace.clone();
+            "Write one slide of a presentation as an HTML file (presentations/NAME/slide_001.html in the workspace) and update the list of \
+             slides in metadata.json.",
+            |tool_state, args, _call| async move {
+                let workspace = tool_state.workspace.clone();
                 blocking(move || write(&workspace, args)).await
             },
         ),
         tool::<Edit, _, _>(
             "SlideEdit",
-            "Change a slide",
+            "Edit a slide",
             Effect::Changes,
-            "Replaces a text in one slide by another. The old text must be there exactly once, or give replace_all. Answers \
-             with the difference.",
-            |workshop, args, _call| async move {
-                let workspace = workshop.workspace.clone();
+            "Replace text in one slide. The old text must occur exactly once, unless replace_all is set. Returns the diff.",
+            |tool_state, args, _call| async move {
+                let workspace = tool_state.workspace.clone();
                 blocking(move || edit(&workspace, args)).await
             },
         ),
@@ -80,9 +79,9 @@ pub(crate) fn tools() -> Vec<Tool> {
             "slide_apply_patch",
             "Patch slides",
             Effect::Changes,
-            "Changes several slides at once with a patch in the format of apply_patch; all of it is done or nothing.",
-            |workshop, args, _call| async move {
-                let workspace = workshop.workspace.clone();
+            "Change several slides with a patch in the format of apply_patch. Either the whole patch is applied, or nothing.",
+            |tool_state, args, _call| async move {
+                let workspace = tool_state.workspace.clone();
                 blocking(move || patch(&workspace, &args.input)).await
             },
         ),
@@ -94,28 +93,28 @@ fn write(workspace: &Workspace, args: Write) -> Answer {
     let file = deck.file(workspace, args.slide_number)?;
     if args.content.trim().is_empty() {
         return Err(Problem::new(
-            "the content is empty: give the whole slide as HTML",
+            "the content is empty: give the complete slide as HTML",
         ));
     }
-    let _turn = change::turn()?;
+    let _lock = change::lock_changes()?;
     write_atomically(&file, &args.content)?;
     let slides = deck.list(Some((args.slide_number, args.title, args.description)))?;
     Ok(Reply::text(format!(
         "wrote {}\n{}",
-        workspace.shown(&file),
-        shown(&slides)
+        workspace.display(&file),
+        slide_list(&slides)
     )))
 }
 
 fn edit(workspace: &Workspace, args: Edit) -> Answer {
     let deck = Deck::named(workspace, &args.presentation_name)?;
     let file = deck.file(workspace, args.slide_number)?;
-    let name = workspace.shown(&file);
-    let _turn = change::turn()?;
+    let name = workspace.display(&file);
+    let _lock = change::lock_changes()?;
     let before = change::read(&file)?;
     let before = before.ok_or_else(|| {
         Problem::new(format!(
-            "there is no {name}: write it with SlideWrite first"
+            "{name} does not exist: write it with SlideWrite first"
         ))
     })?;
     let after = replace(
@@ -133,22 +132,22 @@ fn edit(workspace: &Workspace, args: Edit) -> Answer {
 fn patch(workspace: &Workspace, input: &str) -> Answer {
     let all = Deck::all(workspace);
     std::fs::create_dir_all(&all)
-        .map_err(|error| Problem::new(format!("{} cannot be made: {error}", all.display())))?;
+        .map_err(|error| Problem::new(format!("{} cannot be created: {error}", all.display())))?;
     let changed = apply_patch_below(workspace, &all, input)?;
-    let _turn = change::turn()?;
+    let _lock = change::lock_changes()?;
     let folders = changed
         .iter()
         .filter_map(|file| file.path.parent()?.file_name()?.to_str());
     for name in folders.collect::<BTreeSet<_>>() {
-        // A patch may make other files there, and take the last slide away.
+        // A patch may create other files, or remove the last slide.
         if let Ok(deck) = Deck::named(workspace, name) {
             let _ = deck.list(None);
         }
     }
-    Ok(Reply::text(told_patch(workspace, &changed)))
+    Ok(Reply::text(patch_summary(workspace, &changed)))
 }
 
-fn shown(slides: &[Slide]) -> String {
+fn slide_list(slides: &[Slide]) -> String {
     let line = |slide: &Slide| format!("{}. {}", slide.number, slide.title);
     slides.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The list of what is to be done: kept in memory, one for all.
+//! `TodoRead` and `TodoWrite`: one to-do list for all callers, in memory.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,28 +7,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::reply::{Problem, Reply};
-use crate::tool::{Effect, Nothing, Tool, tool};
+use crate::tool::{Effect, NoArguments, Tool, tool};
 
-/// Most entries.
+/// Maximum number of entries.
 const MAX_TODOS: usize = 200;
-/// Longest entry.
+/// Maximum length of an entry.
 const MAX_CONTENT: usize = 4000;
-/// Longest name of one.
+/// Maximum length of an ID.
 const MAX_ID: usize = 100;
 
-/// The list.
+/// The to-do list.
 #[derive(Debug, Default)]
 pub(crate) struct Todos(Mutex<Vec<Todo>>);
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct Todo {
-    /// Its name, another one for every entry.
+    /// Unique ID of the entry.
     id: String,
-    /// What is to be done.
+    /// The task.
     content: String,
-    /// How far it is.
+    /// Status of the task.
     status: Status,
-    /// How much it matters.
+    /// Priority of the task (default medium).
     #[serde(default)]
     priority: Priority,
 }
@@ -52,38 +52,38 @@ enum Priority {
 
 #[derive(Deserialize, JsonSchema)]
 struct Write {
-    /// The whole list: what is not in it is forgotten. At most one entry is in progress.
+    /// The complete new list. At most one entry may be in_progress.
     todos: Vec<Todo>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct List {
-    /// The whole list.
+    /// The complete list.
     todos: Vec<Todo>,
 }
 
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
-    let read = tool::<Nothing, _, _>(
+    let read = tool::<NoArguments, _, _>(
         "TodoRead",
         "Read the to-do list",
-        Effect::Looks,
-        "Shows the to-do list of this sandbox. Look at it at the beginning of work and after every step.",
-        |workshop, _nothing, _call| async move { Ok(shown(workshop.todos.get())) },
+        Effect::Reads,
+        "Show the to-do list of this sandbox. Read it when you start working and after each step.",
+        |tool_state, _no_arguments, _call| async move { Ok(list_reply(tool_state.todos.get())) },
     );
     let write = tool::<Write, _, _>(
         "TodoWrite",
         "Write the to-do list",
         Effect::Adds,
-        "Replaces the to-do list of this sandbox. Write down the steps of work that has three or more of them, mark the one \
-         you are at as in_progress (only one), and mark it as completed as soon as it is.",
-        |workshop, args, _call| async move {
+        "Replace the to-do list of this sandbox. Use it for work with three or more steps. Mark the current step (only one) as \
+         in_progress, and mark it as completed as soon as it is done.",
+        |tool_state, args, _call| async move {
             check(&args.todos)?;
-            workshop.todos.set(args.todos.clone());
-            Ok(shown(args.todos))
+            tool_state.todos.set(args.todos.clone());
+            Ok(list_reply(args.todos))
         },
     );
-    vec![read.answers::<List>(), write.answers::<List>()]
+    vec![read.with_output::<List>(), write.with_output::<List>()]
 }
 
 impl Todos {
@@ -102,7 +102,7 @@ impl Todos {
 fn check(todos: &[Todo]) -> Result<(), Problem> {
     if todos.len() > MAX_TODOS {
         return Err(Problem::new(format!(
-            "the list has {} entries: {MAX_TODOS} are the most",
+            "the list has {} entries, the maximum is {MAX_TODOS}",
             todos.len()
         )));
     }
@@ -111,12 +111,12 @@ fn check(todos: &[Todo]) -> Result<(), Problem> {
         let id = &todo.id;
         if id.is_empty() || id.len() > MAX_ID {
             return Err(Problem::new(format!(
-                "every id has 1 to {MAX_ID} characters"
+                "every id must have 1 to {MAX_ID} characters"
             )));
         }
         if !ids.insert(id) {
             return Err(Problem::new(format!(
-                "two entries have the id {id:?}: every entry needs its own"
+                "two entries have the id {id:?}: every id must be unique"
             )));
         }
         if todo.content.trim().is_empty() || todo.content.len() > MAX_CONTENT {
@@ -137,7 +137,7 @@ fn check(todos: &[Todo]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn shown(todos: Vec<Todo>) -> Reply {
+fn list_reply(todos: Vec<Todo>) -> Reply {
     let line = |todo: &Todo| {
         let mark = match todo.status {
             Status::Pending => ' ',
@@ -147,7 +147,7 @@ fn shown(todos: Vec<Todo>) -> Reply {
         format!("[{mark}] {}: {}", todo.id, todo.content)
     };
     let text = if todos.is_empty() {
-        "the list is empty".to_owned()
+        "the to-do list is empty".to_owned()
     } else {
         todos.iter().map(line).collect::<Vec<_>>().join("\n")
     };
@@ -157,7 +157,7 @@ fn shown(todos: Vec<Todo>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::testing::Bench;
+    use crate::files::test_env::TestEnv;
     use serde_json::{Value, json};
 
     fn todo(id: &str, status: &str) -> Value {
@@ -165,30 +165,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_list_is_kept_as_it_was_written() {
-        let bench = Bench::new();
-        assert!(bench.text("TodoRead", json!({})).await.contains("empty"));
+    async fn the_list_is_replaced_and_checked() {
+        let env = TestEnv::new();
+        assert!(env.text("TodoRead", json!({})).await.contains("empty"));
         let todos = json!([
             todo("a", "completed"),
             todo("b", "in_progress"),
             todo("c", "pending")
         ]);
-        bench.text("TodoWrite", json!({"todos": todos})).await;
-        let reply = bench.call("TodoRead", json!({})).await.unwrap();
+        env.text("TodoWrite", json!({"todos": todos})).await;
+        let reply = env.call("TodoRead", json!({})).await.unwrap();
         assert_eq!(reply.structured().unwrap()["todos"], todos);
         assert_eq!(reply.all_text(), "[x] a: do it\n[>] b: do it\n[ ] c: do it");
-        // A list that is wrong changes nothing.
+        // An invalid list changes nothing.
         let many: Vec<_> = (0..=MAX_TODOS)
             .map(|number| todo(&number.to_string(), "pending"))
             .collect();
-        for (wrong, words) in [
+        for (invalid, expected) in [
             (
                 json!([todo("a", "in_progress"), todo("b", "in_progress")]),
                 "finish one first",
             ),
             (
                 json!([todo("a", "pending"), todo("a", "pending")]),
-                "needs its own",
+                "must be unique",
             ),
             (json!([todo("", "pending")]), "1 to 100"),
             (json!([todo("a", "later")]), "later"),
@@ -196,13 +196,13 @@ mod tests {
                 json!([{"id": "a", "content": " ", "status": "pending"}]),
                 "empty",
             ),
-            (json!(many), "200 are the most"),
+            (json!(many), "the maximum is 200"),
         ] {
-            let problem = bench.problem("TodoWrite", json!({"todos": wrong})).await;
-            assert!(problem.contains(words), "{problem}");
+            let problem = env.problem("TodoWrite", json!({"todos": invalid})).await;
+            assert!(problem.contains(expected), "{problem}");
         }
-        assert!(bench.text("TodoRead", json!({})).await.starts_with("[x] a"));
-        bench.text("TodoWrite", json!({"todos": []})).await;
-        assert!(bench.text("TodoRead", json!({})).await.contains("empty"));
+        assert!(env.text("TodoRead", json!({})).await.starts_with("[x] a"));
+        env.text("TodoWrite", json!({"todos": []})).await;
+        assert!(env.text("TodoRead", json!({})).await.contains("empty"));
     }
 }

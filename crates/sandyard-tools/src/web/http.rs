@@ -1,19 +1,19 @@
-//! One HTTP client for everything this program itself fetches.
+//! HTTP client of the web tools.
 
 use reqwest::Url;
 use reqwest::redirect::Policy;
 
-use crate::outgoing;
-use crate::reply::{Problem, cut};
+use crate::http_client;
+use crate::reply::{Problem, truncate};
 
-/// Longest way through redirects.
+/// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
-/// A client for an address, made for each call.
+/// A client for a URL, created for each call.
 pub(super) async fn client(url: &Url) -> Result<reqwest::Client, Problem> {
-    // A plain address may redirect to one that needs them, too.
-    let roots = outgoing::roots().await;
-    outgoing::builder(url, roots)
+    // An http URL may redirect to https, so load the certificates always.
+    let roots = http_client::roots().await;
+    http_client::builder(url, roots)
         .redirect(Policy::limited(MAX_REDIRECTS))
         .retry(reqwest::retry::never())
         .user_agent(concat!(
@@ -25,13 +25,13 @@ pub(super) async fn client(url: &Url) -> Result<reqwest::Client, Problem> {
         .map_err(Problem::new)
 }
 
-/// The body of an answer up to a limit, and whether there was more.
+/// The body of a response up to a limit, and whether there was more.
 pub(super) async fn body_up_to(
     response: &mut reqwest::Response,
     limit: usize,
 ) -> Result<(Vec<u8>, bool), Problem> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| words(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| problem(&error))? {
         let room = limit - body.len();
         if chunk.len() > room {
             body.extend_from_slice(&chunk[..room]);
@@ -42,8 +42,8 @@ pub(super) async fn body_up_to(
     Ok((body, false))
 }
 
-/// What went wrong, with its causes but without the address: it may hold what is not to be told.
-pub(super) fn words(error: &reqwest::Error) -> Problem {
+/// The problem for an error: its causes, without the URL, which may contain secrets.
+pub(super) fn problem(error: &reqwest::Error) -> Problem {
     let mut causes = Vec::new();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
@@ -54,11 +54,11 @@ pub(super) fn words(error: &reqwest::Error) -> Problem {
         let what = if error.is_timeout() {
             "it took too long"
         } else if error.is_redirect() {
-            "it redirects too often"
+            "too many redirects"
         } else {
             "the connection failed"
         };
         causes.push(what.into());
     }
-    Problem::new(cut(causes.join(": "), 2000))
+    Problem::new(truncate(causes.join(": "), 2000))
 }

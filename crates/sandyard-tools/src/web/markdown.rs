@@ -1,7 +1,6 @@
-//! HTML to markdown, for reading.
+//! Converts HTML to Markdown.
 //!
-//! Tags are written down as they come, without a tree of the document: a page may be nested as deep as it likes, and costs
-//! no more than its length.
+//! Tags are converted as they come, without a document tree, so the cost depends only on the length of a page, not on its nesting.
 
 use std::cell::RefCell;
 
@@ -11,30 +10,30 @@ use html5ever::tokenizer::{
 };
 use reqwest::Url;
 
-use super::writer::Writer;
+use super::markdown_writer::MarkdownWriter;
 
-/// A page to read.
+/// A converted page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Readable {
-    /// Its title.
+    /// Title of the page.
     pub(super) title: String,
-    /// What is in it, as markdown.
+    /// Content as Markdown.
     pub(super) text: String,
 }
 
-/// Makes a page readable. Links are made whole with the address it came from.
+/// Converts a page. Relative links are resolved against the URL of the page.
 pub(super) fn readable(html: &str, base: &Url) -> Readable {
-    let sink = Sink(RefCell::new(Writer::new(base.clone())));
+    let sink = Sink(RefCell::new(MarkdownWriter::new(base.clone())));
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
     queue.push_back(html.into());
-    // Scripts are never waited for, so all of it is read at once.
+    // Scripts do not run, so the whole text is processed at once.
     let _ = tokenizer.feed(&queue);
     tokenizer.end();
     tokenizer.sink.0.into_inner().finish()
 }
 
-struct Sink(RefCell<Writer>);
+struct Sink(RefCell<MarkdownWriter>);
 
 impl TokenSink for Sink {
     type Handle = ();

@@ -1,13 +1,13 @@
-//! Reading the web without a browser, and searching it through the configured server.
+//! Fetching pages without a browser, and search through the configured service.
 
 mod http;
 mod markdown;
-pub(crate) mod outside;
+mod markdown_writer;
 mod search;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tool_service;
 mod visit;
-mod writer;
 
 use crate::tool::Tool;
 

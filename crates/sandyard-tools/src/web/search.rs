@@ -1,4 +1,4 @@
-//! Searching through the configured server.
+//! Web and image search through the configured service.
 
 use std::time::Duration;
 
@@ -7,48 +7,47 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::outside::Outside;
-use crate::call::Call;
-use crate::reply::{Answer, Problem, Reply, cut};
+use super::tool_service::ToolService;
+use crate::reply::{Answer, Problem, Reply, truncate};
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// For one search.
-const LIMIT: Duration = Duration::from_secs(30);
-/// Results of one search.
+/// Time limit of a search.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Number of results of a search.
 const MAX_RESULTS: usize = 10;
-/// Searches at once.
+/// Maximum number of searches in a call.
 const MAX_QUERIES: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
 struct Query {
-    /// What to search for.
+    /// Search query.
     query: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Queries {
-    /// What to search for, at most 10 at once.
+    /// Search queries, 1 to 10.
     queries: Vec<String>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct ImageQuery {
-    /// What should be on the images.
+    /// What the images show.
     query: String,
-    /// Their shape: all, square, tall, wide or panoramic.
+    /// Shape: all, square, tall, wide or panoramic (default all).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<String>,
-    /// Their kind: all, face, photo, clipart, lineart or animated.
+    /// Type: all, face, photo, clipart, lineart or animated (default all).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     image_type: Option<String>,
-    /// Narrowest, in pixels.
+    /// Minimum width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     min_width: Option<u32>,
-    /// Lowest, in pixels.
+    /// Minimum height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     min_height: Option<u32>,
-    /// Only images of products.
+    /// Return only product images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is_product: Option<bool>,
 }
@@ -59,57 +58,48 @@ pub(super) fn tools() -> Vec<Tool> {
         tool::<Query, _, _>(
             "web_search",
             "Search the web",
-            Effect::LooksOutside,
-            "Searches the web through the service at tool_server_url: titles, addresses and extracts of what was found.",
-            |workshop, args: Query, call| async move {
-                unless_cancelled(call, web(&workshop, vec![args.query])).await
+            Effect::ReadsExternal,
+            "Search the web through the service at tool_server_url. Returns titles, URLs and excerpts.",
+            |tool_state, args: Query, call| async move {
+                call.unless_cancelled(web(&tool_state, vec![args.query]))
+                    .await
             },
         ),
         tool::<Queries, _, _>(
             "web_batch_search",
-            "Search the web for several things",
-            Effect::LooksOutside,
-            "Searches the web for several things at once through the service at tool_server_url.",
-            |workshop, args: Queries, call| async move {
-                unless_cancelled(call, web(&workshop, args.queries)).await
+            "Search the web with several queries",
+            Effect::ReadsExternal,
+            "Search the web with up to 10 queries at once, through the service at tool_server_url.",
+            |tool_state, args: Queries, call| async move {
+                call.unless_cancelled(web(&tool_state, args.queries)).await
             },
         ),
         tool::<ImageQuery, _, _>(
             "image_search",
             "Search images",
-            Effect::LooksOutside,
-            "Searches images through the service at tool_server_url: their addresses and sizes. read_remote_image shows one.",
-            |workshop, args: ImageQuery, call| async move {
-                unless_cancelled(call, images(&workshop, &args)).await
+            Effect::ReadsExternal,
+            "Search for images through the service at tool_server_url. Returns URLs and sizes; use read_remote_image to see one.",
+            |tool_state, args: ImageQuery, call| async move {
+                call.unless_cancelled(images(&tool_state, &args)).await
             },
         ),
     ]
 }
 
-async fn unless_cancelled(call: Call, work: impl Future<Output = Answer>) -> Answer {
-    tokio::select! {
-        answer = work => answer,
-        () = call.cancelled.cancelled() => Err(Problem::new("the call was cancelled")),
-    }
-}
-
-async fn web(workshop: &Workshop, queries: Vec<String>) -> Answer {
+async fn web(tool_state: &ToolState, queries: Vec<String>) -> Answer {
     if queries.is_empty() || queries.len() > MAX_QUERIES {
-        return Err(Problem::new(format!(
-            "give between 1 and {MAX_QUERIES} queries at once"
-        )));
+        return Err(Problem::new(format!("give 1 to {MAX_QUERIES} queries")));
     }
     if queries.iter().any(|query| query.trim().is_empty()) {
         return Err(Problem::new("a query is empty"));
     }
-    let outside = Outside::of(workshop)?;
-    let outside = &outside;
+    let service = &ToolService::of(tool_state)?;
     let searches = queries.iter().map(|query| async move {
         let body = json!({ "query": query, "max_results": MAX_RESULTS });
-        outside.post("web-search", &body, LIMIT).await
+        service.post("web-search", &body, TIME_LIMIT).await
     });
     let answers = join_all(searches).await;
-    // One that fails is told beside the others; if all do, that is the answer.
+    // A failed search is reported next to the others; if all fail, the call fails.
     if let Some(Err(problem)) = answers.first()
         && answers.iter().all(Result::is_err)
     {
@@ -124,38 +114,38 @@ async fn web(workshop: &Workshop, queries: Vec<String>) -> Answer {
             ),
             Err(problem) => format!("this search failed: {problem}"),
         };
-        format!("# {}\n{found}", cut(query.clone(), 500))
+        format!("# {}\n{found}", truncate(query.clone(), 500))
     });
     Ok(Reply::text(parts.collect::<Vec<_>>().join("\n\n")))
 }
 
-async fn images(workshop: &Workshop, query: &ImageQuery) -> Answer {
+async fn images(tool_state: &ToolState, query: &ImageQuery) -> Answer {
     if query.query.trim().is_empty() {
         return Err(Problem::new("the query is empty"));
     }
     let mut body = json!(query);
     body["max_results"] = MAX_RESULTS.into();
-    let answer = Outside::of(workshop)?
-        .post("image-search", &body, LIMIT)
+    let answer = ToolService::of(tool_state)?
+        .post("image-search", &body, TIME_LIMIT)
         .await?;
     Ok(Reply::text(results(&answer, &["image_url", "url"], &[])))
 }
 
-/// Results in words, whatever of it is there.
-fn results(answer: &Value, addresses: &[&str], texts: &[&str]) -> String {
+/// The results as text, with the fields that are present.
+fn results(answer: &Value, urls: &[&str], texts: &[&str]) -> String {
     let list = answer.get("results").unwrap_or(answer);
     let Some(list) = list.as_array() else {
         return match list.as_str() {
-            Some(text) => cut(text.to_owned(), 20_000),
-            None => "the answer of the service at tool_server_url has no results in it".to_owned(),
+            Some(text) => truncate(text.to_owned(), 20_000),
+            None => "the answer of the service at tool_server_url has no results".to_owned(),
         };
     };
     let lines = list.iter().take(MAX_RESULTS * 2).map(|result| {
         let of = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| result[*key].as_str());
-            cut(found.unwrap_or_default().trim().to_owned(), 2000)
+            truncate(found.unwrap_or_default().trim().to_owned(), 2000)
         };
-        let mut line = format!("- {}\n  {}", of(&["title"]), of(addresses));
+        let mut line = format!("- {}\n  {}", of(&["title"]), of(urls));
         if let (Some(width), Some(height)) = (result["width"].as_u64(), result["height"].as_u64()) {
             line.push_str(&format!(" ({width} by {height})"));
         }
@@ -167,7 +157,7 @@ fn results(answer: &Value, addresses: &[&str], texts: &[&str]) -> String {
     });
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() {
-        return "nothing was found".to_owned();
+        return "no results".to_owned();
     }
     lines.join("\n")
 }

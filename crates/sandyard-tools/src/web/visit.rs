@@ -1,4 +1,4 @@
-//! Reading one page or one image.
+//! `web_visit` and `read_remote_image`: fetching a page or an image.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use serde::Deserialize;
 use super::http;
 use super::markdown::readable;
 use crate::browser::address;
-use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, cut};
+use crate::files::kind::{Kind, START};
+use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, truncate};
 use crate::tool::{Effect, Tool, tool};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// Most bytes of one page.
+/// Maximum size of a page, in bytes.
 const MAX_BYTES: usize = 5 * 1024 * 1024;
-/// Most text of one page that is answered.
+/// Maximum length of a page's text, in bytes.
 const MAX_TEXT: usize = 60_000;
-/// For all of it.
-const LIMIT: Duration = Duration::from_secs(20);
+/// Time limit.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize, JsonSchema)]
 struct Visit {
-    /// The page's URL.
+    /// URL of the page.
     url: String,
-    /// What to look for on the page. It is carried into the answer; nothing here reads the page for you.
+    /// What to look for on the page. It is only repeated in the result; no model processes the page.
     #[serde(default)]
     prompt: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Image {
-    /// The image's URL: PNG, JPEG, GIF or WebP, at most 5 MiB.
+    /// URL of a PNG, JPEG, GIF or WebP image, at most 5 MiB.
     url: String,
 }
 
@@ -41,55 +42,47 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool::<Visit, _, _>(
             "web_visit",
-            "Read a page",
-            Effect::LooksOutside,
-            "Fetches a page without a browser and answers with its text as markdown (no scripts are run; use \
-                 browser_navigation for \
-             pages that need them). No model reads it in between: `prompt` is only carried along. Text and JSON come \
-             as they are, \
-             images as images.",
-            |workshop, args: Visit, call| async move {
-                tokio::select! {
-                    answer = visit(&workshop, &args.url, args.prompt.as_deref()) => answer,
-                    () = call.cancelled.cancelled() => Err(Problem::new("the call was cancelled")),
-                }
+            "Fetch a page",
+            Effect::ReadsExternal,
+            "Fetch a page without a browser and return its text as Markdown. Scripts do not run: use browser_navigation for pages \
+             that need them. Text and JSON are returned unchanged, images as images. `prompt` is only repeated in the result.",
+            |tool_state, args: Visit, call| async move {
+                let work = visit(&tool_state, &args.url, args.prompt.as_deref());
+                call.unless_cancelled(work).await
             },
         ),
         tool::<Image, _, _>(
             "read_remote_image",
-            "Look at an image of the web",
-            Effect::LooksOutside,
-            "Fetches an image by its URL and shows it.",
-            |workshop, args: Image, call| async move {
-                tokio::select! {
-                    answer = image(&workshop, &args.url) => answer,
-                    () = call.cancelled.cancelled() => Err(Problem::new("the call was cancelled")),
-                }
+            "View an image from the web",
+            Effect::ReadsExternal,
+            "Fetch an image from a URL and return it as an image.",
+            |tool_state, args: Image, call| async move {
+                call.unless_cancelled(image(&tool_state, &args.url)).await
             },
         ),
     ]
 }
 
-/// What came back.
+/// A fetched resource.
 struct Fetched {
     url: Url,
     status: StatusCode,
-    /// What it says to be, in lower case.
+    /// The content type, in lower case.
     media_type: String,
     body: Vec<u8>,
     is_cut: bool,
 }
 
-async fn fetch(workshop: &Workshop, url: &str) -> Result<Fetched, Problem> {
-    let url = address::read(url, &workshop.workspace)?;
+async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
+    let url = address::parse(url, &tool_state.workspace)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Problem::new(
-            "only http and https addresses are fetched; use Read for files",
+            "only http and https URLs can be fetched; use Read for files",
         ));
     }
     let work = async {
         let sent = http::client(&url).await?.get(url.clone()).send().await;
-        let mut response = sent.map_err(|error| http::words(&error))?;
+        let mut response = sent.map_err(|error| http::problem(&error))?;
         let media_type = response.headers().get(CONTENT_TYPE);
         let media_type = media_type.and_then(|value| value.to_str().ok());
         let media_type = media_type.unwrap_or_default().to_ascii_lowercase();
@@ -102,24 +95,27 @@ async fn fetch(workshop: &Workshop, url: &str) -> Result<Fetched, Problem> {
             is_cut,
         })
     };
-    let fetched: Result<_, Problem> = match tokio::time::timeout(LIMIT, work).await {
+    let fetched: Result<_, Problem> = match tokio::time::timeout(TIME_LIMIT, work).await {
         Ok(fetched) => fetched,
         Err(_) => Err(Problem::new(format!(
             "it took longer than {} seconds",
-            LIMIT.as_secs()
+            TIME_LIMIT.as_secs()
         ))),
     };
     fetched.map_err(|problem| Problem::new(format!("{url} cannot be fetched: {problem}")))
 }
 
-async fn visit(workshop: &Workshop, url: &str, prompt: Option<&str>) -> Answer {
-    let fetched = fetch(workshop, url).await?;
+async fn visit(tool_state: &ToolState, url: &str, prompt: Option<&str>) -> Answer {
+    let fetched = fetch(tool_state, url).await?;
     let mut head = format!("URL: {}\n", fetched.url);
     if !fetched.status.is_success() {
         head.push_str(&format!("HTTP status: {}\n", fetched.status));
     }
     if let Some(prompt) = prompt.filter(|prompt| !prompt.trim().is_empty()) {
-        head.push_str(&format!("To look for: {}\n", cut(prompt.to_owned(), 2000)));
+        head.push_str(&format!(
+            "Look for: {}\n",
+            truncate(prompt.to_owned(), 2000)
+        ));
     }
     if fetched.is_cut {
         head.push_str(&format!("Only the first {MAX_BYTES} bytes were fetched.\n"));
@@ -133,10 +129,10 @@ async fn visit(workshop: &Workshop, url: &str, prompt: Option<&str>) -> Answer {
         .trim();
     if image_type(&fetched.body).is_some() || kind.starts_with("image/") && kind != "image/svg+xml"
     {
-        return shown(&fetched, head).map(|reply| reply.with_failure(is_failure));
+        return image_reply(&fetched, head).map(|reply| reply.with_failure(is_failure));
     }
     if kind == "application/pdf" || fetched.body.starts_with(b"%PDF-") {
-        head.push_str("This is a PDF: download it (curl -o file.pdf URL) and open it with Read.");
+        head.push_str("This is a PDF: download it (curl -o file.pdf URL) and read it with Read.");
         return Ok(Reply::text(head).with_failure(is_failure));
     }
     let is_html = kind.contains("html") || kind.is_empty() && looks_like_html(&fetched.body);
@@ -147,75 +143,58 @@ async fn visit(workshop: &Workshop, url: &str, prompt: Option<&str>) -> Answer {
             .any(|word| kind.contains(word));
     if !is_html && (!is_text || fetched.body.contains(&0)) {
         head.push_str(&format!(
-            "This is {kind}, {} bytes, and not for reading: download it with curl.",
+            "This is {kind}, {} bytes, which cannot be shown: download it with curl.",
             fetched.body.len()
         ));
         return Ok(Reply::text(head).with_failure(is_failure));
     }
     let text = if is_html {
-        // Megabytes of HTML take a while, and everybody else's calls would wait for it.
+        // Parsing megabytes of HTML would block other calls.
         let page = tokio::task::spawn_blocking(move || {
             readable(&decoded(&fetched.body, &fetched.media_type), &fetched.url)
         });
         let page = page
             .await
-            .map_err(|_| Problem::new("the page cannot be read"))?;
-        head.push_str(&format!("Title: {}\n", cut(page.title, 500)));
+            .map_err(|_| Problem::new("the page cannot be parsed"))?;
+        head.push_str(&format!("Title: {}\n", truncate(page.title, 500)));
         page.text
     } else {
         decoded(&fetched.body, &fetched.media_type)
     };
-    Ok(Reply::text(format!("{head}\n{}", cut(text, MAX_TEXT))).with_failure(is_failure))
+    Ok(Reply::text(format!("{head}\n{}", truncate(text, MAX_TEXT))).with_failure(is_failure))
 }
 
-async fn image(workshop: &Workshop, url: &str) -> Answer {
-    let fetched = fetch(workshop, url).await?;
+async fn image(tool_state: &ToolState, url: &str) -> Answer {
+    let fetched = fetch(tool_state, url).await?;
     if !fetched.status.is_success() {
         return Err(Problem::new(format!(
             "{} answered with {}",
             fetched.url, fetched.status
         )));
     }
-    shown(&fetched, format!("URL: {}\n", fetched.url))
+    image_reply(&fetched, format!("URL: {}\n", fetched.url))
 }
 
-fn shown(fetched: &Fetched, head: String) -> Answer {
+fn image_reply(fetched: &Fetched, head: String) -> Answer {
     let Some(kind) = image_type(&fetched.body) else {
         return Err(Problem::new(format!(
-            "{} is not a PNG, JPEG, GIF or WebP image (it says to be {}); use web_visit or download it with curl",
+            "{} is not a PNG, JPEG, GIF or WebP image (its content type is {}); use web_visit or download it with curl",
             fetched.url, fetched.media_type
         )));
     };
     if fetched.is_cut || fetched.body.len() > MAX_IMAGE {
         return Err(Problem::new(format!(
-            "the image is larger than {MAX_IMAGE} bytes: download it with curl, make it smaller and open it with Read"
+            "the image is larger than {MAX_IMAGE} bytes: download it with curl, make it smaller and read it with Read"
         )));
     }
-    let words = format!("{head}{kind}, {} bytes", fetched.body.len());
-    Ok(Reply::text(words).with_image(fetched.body.clone(), kind))
+    let caption = format!("{head}{kind}, {} bytes", fetched.body.len());
+    Ok(Reply::text(caption).with_image(fetched.body.clone(), kind))
 }
 
-/// What an image is by its first bytes: servers say all kinds of things.
+/// The type of an image by its first bytes, because content types are often wrong.
 fn image_type(body: &[u8]) -> Option<&'static str> {
-    match body {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
+    match Kind::of(&body[..body.len().min(START)]) {
+        Kind::Image(media_type) => Some(media_type),
         _ => None,
     }
 }
@@ -224,13 +203,13 @@ fn looks_like_html(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"<")
 }
 
-/// The text of bytes: UTF-8 unless the header or the page says that it is one of the old western encodings.
+/// Decodes text: UTF-8, unless the header or the page declares a western single-byte encoding.
 fn decoded(body: &[u8], media_type: &str) -> String {
     let beginning = String::from_utf8_lossy(&body[..body.len().min(1024)]).to_ascii_lowercase();
-    let said = media_type
+    let declared = media_type
         .split_once("charset=")
         .or_else(|| beginning.split_once("charset="));
-    let charset = said.map(|(_, rest)| rest.trim_start_matches(['"', '\'', ' ']));
+    let charset = declared.map(|(_, rest)| rest.trim_start_matches(['"', '\'', ' ']));
     let is_western = charset.is_some_and(|charset| {
         ["iso-8859-1", "latin1", "windows-1252", "us-ascii"]
             .iter()

@@ -1,16 +1,16 @@
-//! A root tree as an archive, by `tar(1)`: it knows sparse files, extended attributes and hard links.
+//! Packs a root file system with `tar(1)`, which supports sparse files, extended attributes and hard links.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// `tar` at work.
+/// A running `tar` process.
 #[derive(Debug)]
-pub(super) struct Packing(Child);
+pub(super) struct TarProcess(Child);
 
-/// Packs a root tree; the archive is read while it is made.
-pub(super) fn pack_root(folder: &Path) -> anyhow::Result<(tokio::fs::File, Packing)> {
+/// Starts packing a root file system. The returned pipe yields the archive.
+pub(super) fn pack_root(folder: &Path) -> anyhow::Result<(tokio::fs::File, TarProcess)> {
     let mut child = Command::new("tar")
         .args([
             "--create",
@@ -28,14 +28,14 @@ pub(super) fn pack_root(folder: &Path) -> anyhow::Result<(tokio::fs::File, Packi
         .context("starting tar")?;
     let pipe = child.stdout.take().context("reading from tar")?;
     let pipe = tokio::fs::File::from_std(std::os::fd::OwnedFd::from(pipe).into());
-    Ok((pipe, Packing(child)))
+    Ok((pipe, TarProcess(child)))
 }
 
-impl Packing {
-    /// Waits for its end; fails if it could not read everything.
+impl TarProcess {
+    /// Waits for `tar` to end. Fails if it could not read every file.
     pub(super) fn finish(mut self, folder: &Path) -> anyhow::Result<()> {
         if !self.0.wait().context("waiting for tar")?.success() {
-            bail!("tar could not read all of `{}`", folder.display());
+            bail!("tar could not read every file of `{}`", folder.display());
         }
         Ok(())
     }

@@ -1,38 +1,94 @@
-//! Values on the command line that several commands take.
+//! Options and value parsers that several commands share.
 
+use std::collections::BTreeMap;
+
+use clap::Args;
 use sandyard_core::network::Target;
+use sandyard_core::size::Size;
 
-/// Reads `NAME=VALUE`.
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
+/// Resource limits of a new sandbox.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Maximum memory, for example 512m or 2g
+    #[arg(long, short, value_name = "SIZE")]
+    pub(super) memory: Option<Size>,
+    /// Maximum number of CPU cores, for example 0.5 or 2
+    #[arg(long, value_name = "CORES")]
+    pub(super) cpu: Option<f64>,
+    /// Maximum size of files written, for example 500m or 4g
+    #[arg(long, value_name = "SIZE")]
+    pub(super) disk: Option<Size>,
+    /// Maximum number of processes and threads
+    #[arg(long, value_name = "COUNT")]
+    pub(super) pids: Option<u32>,
+}
+
+/// A command to run in a sandbox, and how.
+#[derive(Debug, Args)]
+pub(crate) struct CommandArgs {
+    /// Forward standard input to the command
+    #[arg(long, short)]
+    pub(super) interactive: bool,
+    /// Run the command in a terminal; implies --interactive
+    #[arg(long, short)]
+    pub(super) tty: bool,
+    /// User in the sandbox that runs the command, for example user or root [default: user]
+    #[arg(long, short, value_name = "NAME")]
+    pub(super) user: Option<String>,
+    /// Working directory in the sandbox [default: the user's home directory]
+    #[arg(long, short = 'w', value_name = "DIR")]
+    pub(super) cwd: Option<String>,
+    /// Environment variable of the command; repeatable
+    #[arg(long, short, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// Kill the command and its child processes after this time, for example 90 or 10m
+    #[arg(long, value_name = "DURATION", value_parser = fractional_seconds)]
+    pub(super) timeout: Option<f64>,
+}
+
+impl CommandArgs {
+    /// The command's environment variables. In a terminal, `TERM` defaults to ours.
+    pub(super) fn variables(&self) -> BTreeMap<String, String> {
+        let mut variables: BTreeMap<String, String> = self.env.iter().cloned().collect();
+        if self.tty {
+            let term = std::env::var("TERM").unwrap_or_else(|_| "xterm-256color".to_owned());
+            variables.entry("TERM".to_owned()).or_insert(term);
+        }
+        variables
     }
 }
 
-/// Reads `VARIABLE=SECRET`: where a secret's placeholder goes, and the secret's name.
+/// Parses `NAME=VALUE`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// Parses `VARIABLE=SECRET`: the variable that gets the placeholder, and the secret's name.
 pub(crate) fn secret_pair(text: &str) -> Result<(String, String), String> {
     match pair(text) {
         Ok((variable, secret)) if !secret.is_empty() => Ok((variable, secret)),
         _ => Err(
-            "write VARIABLE=SECRET, with the name of a secret, never its value; \
-                  `sandyard secret ls` lists yours"
+            "expected VARIABLE=SECRET with the name of a secret, not its value; \
+                  `sandyard secret ls` lists your secrets"
                 .to_owned(),
         ),
     }
 }
 
-/// Reads `NAME:/PATH`: a volume, and where it is to be inside. The path comes first in what is returned.
+/// Parses `NAME:/PATH`, a volume and its mount point. Returns the path first.
 pub(crate) fn mount(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, path)) if !name.is_empty() && path.starts_with('/') => {
             Ok((path.to_owned(), name.to_owned()))
         }
-        _ => Err("write NAME:/PATH, like data:/mnt/data".to_owned()),
+        _ => Err("expected NAME:/PATH, for example data:/mnt/data".to_owned()),
     }
 }
 
-/// Reads what a sandbox may or may not reach.
+/// Parses a target of an egress policy.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     text.parse::<Target>()
         .map_err(|error| match host_of_url(text) {
@@ -43,61 +99,54 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
         })
 }
 
-/// The scheme of a URL, and its host and port if those are a target.
+/// The scheme of a URL and its host with port, if the host is a valid target.
 fn host_of_url(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     host.parse::<Target>().is_ok().then_some((scheme, host))
 }
 
-/// Reads a time span as seconds, of which there may be parts: `0.5`, `90`, `10m`.
-pub(crate) fn some_seconds(text: &str) -> Result<f64, String> {
+/// Parses a duration as seconds, with fractions: `0.5`, `90`, `10m`.
+pub(crate) fn fractional_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
-        Ok(_) => Err("write seconds, or numbers with s, m, h or d, like 0.5, 90 or 10m".to_owned()),
+        Ok(_) => Err(
+            "expected seconds, or numbers with s, m, h or d, for example 0.5, 90 or 10m".to_owned(),
+        ),
         Err(_) => seconds(text).map(|seconds| seconds as f64),
     }
 }
 
-/// Reads a time span as seconds: `90`, `30m`, `1h30m`, `7d`.
+/// Parses a duration as whole seconds: `90`, `30m`, `1h30m`, `7d`.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let problem =
-        || "write seconds, or numbers with s, m, h or d, like 90, 30m or 1h30m".to_owned();
+    let problem = || {
+        "expected seconds, or numbers with s, m, h or d, for example 90, 30m or 1h30m".to_owned()
+    };
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }
-    let mut total: u64 = 0;
-    let mut number = None;
-    for c in text.chars() {
-        let digit = c.to_digit(10).map(u64::from);
-        let unit = match c {
-            's' => 1,
-            'm' => 60,
-            'h' => 3600,
-            'd' => 86400,
-            _ => 0,
-        };
-        match (digit, number) {
-            (Some(digit), _) => {
-                let longer = number.unwrap_or(0_u64).checked_mul(10);
-                number = Some(
-                    longer
-                        .and_then(|n| n.checked_add(digit))
-                        .ok_or_else(problem)?,
-                );
-            }
-            (None, Some(count)) if unit > 0 => {
-                let span = count.checked_mul(unit).ok_or_else(problem)?;
-                total = total.checked_add(span).ok_or_else(problem)?;
-                number = None;
-            }
-            _ => return Err(problem()),
-        }
+    if text.is_empty() {
+        return Err(problem());
     }
-    match number {
-        None if !text.is_empty() => Ok(total),
-        _ => Err(problem()),
-    }
+    let parts = text.split_inclusive(|c: char| !c.is_ascii_digit());
+    let total = parts
+        .map(span_seconds)
+        .try_fold(0_u64, |total, span| total.checked_add(span?));
+    total.ok_or_else(problem)
+}
+
+/// One number with its unit, in seconds.
+fn span_seconds(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
+    let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+    let unit_seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86400,
+        _ => return None,
+    };
+    count.checked_mul(unit_seconds)
 }
 
 #[cfg(test)]
@@ -105,14 +154,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_split_at_the_first_sign() {
+    fn pairs_are_split_at_the_first_equals_sign() {
         assert_eq!(pair("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
         assert_eq!(pair("A="), Ok(("A".to_owned(), String::new())));
         assert!(pair("A").is_err() && pair("=b").is_err());
     }
 
     #[test]
-    fn a_secret_is_named_and_never_given() {
+    fn a_secret_is_given_by_name() {
         let github = ("TOKEN".to_owned(), "github".to_owned());
         assert_eq!(secret_pair("TOKEN=github"), Ok(github));
         for text in ["TOKEN", "=github", "TOKEN="] {
@@ -122,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_told_how_to_be_a_target() {
+    fn the_error_for_a_url_names_the_host_to_write() {
         assert_eq!(target("*.pypi.org:443").unwrap().port, Some(443));
         for (text, advice) in [
             (
@@ -147,17 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_have_parts_of_a_second() {
+    fn fractions_of_a_second_are_accepted() {
         for (text, expected) in [("0.5", 0.5), ("0", 0.0), ("10m", 600.0), ("1h30m", 5400.0)] {
-            assert_eq!(some_seconds(text), Ok(expected), "{text}");
+            assert_eq!(fractional_seconds(text), Ok(expected), "{text}");
         }
         for text in ["-1", "inf", "NaN", "soon", "1.5h", ""] {
-            assert!(some_seconds(text).is_err(), "{text}");
+            assert!(fractional_seconds(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn time_spans_are_read_as_people_write_them() {
+    fn durations_are_parsed() {
         for (text, expected) in [
             ("90", 90),
             ("45s", 45),

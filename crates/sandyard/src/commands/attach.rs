@@ -1,37 +1,37 @@
-//! `sandyard attach`: a process that runs already, with its terminal or pipes as ours.
+//! `sandyard attach`.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use sandyard_client::AttachedProcess;
 
-use super::exec::input::{Input, OnHangUp};
+use super::exec::input::{Input, OnHangup};
 use super::exec::session::{self, Session};
 use super::exec::size;
 use crate::global::Global;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the output that the sandbox still keeps, then follows. Standard input and Ctrl-C go to the process;
-the third Ctrl-C leaves it running, and so does closing the terminal. A process that ended within the last
-10 minutes prints the rest of its output.
+    after_help = "Prints the buffered output of the process and then follows it. Standard input and Ctrl-C are sent to the process. The
+third Ctrl-C, or closing the terminal, detaches and leaves the process running. For a process that ended in the last
+10 minutes, `attach` prints the rest of its output.
 
-Exit code: that of the process, or 128 and the number of the signal that ended it; 125 when Sandyard failed.
+Exit code: the exit code of the process, or 128 plus the number of the signal that killed it; 125 when Sandyard failed.
 
 Examples:
   sandyard attach ID 12
   sandyard attach ID $(sandyard exec --detach ID -- ./build.sh)"
 )]
 pub(crate) struct AttachArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// Process id, as `exec --detach` prints it
+    /// Process ID, as `exec --detach` prints it
     #[arg(value_name = "PID")]
     pid: u32,
 }
 
-/// Attaches to the process. The exit code is the process's.
+/// Attaches to a process and exits with its exit code.
 pub(crate) async fn attach(global: &Global, args: AttachArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     let AttachedProcess {
@@ -44,7 +44,7 @@ pub(crate) async fn attach(global: &Global, args: AttachArgs) -> anyhow::Result<
     let session = Session {
         has_terminal,
         input: Input::Attached,
-        on_hang_up: OnHangUp::Leave,
+        on_hangup: OnHangup::Detach,
         has_started: true,
     };
     session::run(exec, session).await

@@ -1,4 +1,4 @@
-//! `sandyard completions`: what the shell offers when Tab is pressed.
+//! `sandyard completions`.
 
 use std::process::ExitCode;
 
@@ -10,11 +10,11 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: sandyard completions bash > /etc/bash_completion.d/sandyard")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// Shell to generate the script for
     shell: Shell,
 }
 
-/// Prints the script for a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: clap::Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "sandyard", &mut script);

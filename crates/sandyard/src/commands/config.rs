@@ -1,4 +1,4 @@
-//! `sandyard config`: whether the settings are right, and what is in force.
+//! `sandyard config`.
 
 use std::process::ExitCode;
 
@@ -12,35 +12,32 @@ use crate::output::{self, Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Read flags, environment, `.env` and file as `serve` would, and tell every mistake at once
+    /// Check the settings that `sandyard serve` would use and report all errors
     Check {
         #[command(flatten)]
         settings: SettingFlags,
         #[command(flatten)]
         format: Format,
     },
-    /// Show every setting in force and where it was said; secrets are hidden
+    /// Show all settings in effect and where each one comes from; secrets are hidden
     Show {
         #[command(flatten)]
         settings: SettingFlags,
         #[command(flatten)]
         format: Format,
     },
-    /// Print an example of the configuration file, with every setting
+    /// Print an example configuration file with every setting
     Example,
 }
 
-/// Does what was asked for. Wrong settings exit with 1.
+/// Checks or prints settings. `check` exits with 1 if a setting is wrong.
 pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
         ConfigCommand::Check { settings, format } => check(global, settings, *format),
         ConfigCommand::Show { settings, format } => {
             let loaded = settings.load(global)?;
-            match format.json {
-                true => output::json(&loaded.values.to_json())?,
-                false => output::line(loaded.values.to_table().trim_end()),
-            }
-            Ok(ExitCode::SUCCESS)
+            let values = &loaded.values;
+            format.print(&values.to_json(), values.to_table().trim_end())
         }
         ConfigCommand::Example => {
             output::line(sandyard_config::example_toml().trim_end());
@@ -70,7 +67,7 @@ fn check(global: &Global, settings: &SettingFlags, format: Format) -> anyhow::Re
             output::note(format!("error: {error}"));
         }
         if errors.is_empty() {
-            output::line("the settings are right");
+            output::line("the settings are valid");
         }
     }
     Ok(match errors.is_empty() {

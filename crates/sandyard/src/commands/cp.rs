@@ -1,8 +1,8 @@
-//! `sandyard cp`: files and folders in and out of a sandbox.
+//! `sandyard cp`.
 
 mod download;
+mod location;
 mod pack;
-mod place;
 mod progress;
 mod upload;
 
@@ -14,13 +14,13 @@ use serde_json::json;
 
 use crate::global::Global;
 use crate::output::{self, Format};
-use place::Place;
+use location::Location;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One of the two is in a sandbox, written ID:PATH; a relative PATH counts from the home inside. A folder is
-copied with all that is in it. If the target is a folder, the copy goes into it. - is standard input or output.
-A file of this host with a colon in its name is written with a slash: ./a:b.
+    after_help = "One of SOURCE and TARGET is in a sandbox, written as ID:PATH; a relative PATH starts from the home directory. Directories are
+copied recursively. If TARGET is an existing directory, the copy is created in it. - means standard input or output. To name
+a local file with a colon, start it with ./, as in ./a:b.
 
 Examples:
   sandyard cp main.py ID:main.py
@@ -28,49 +28,50 @@ Examples:
   sandyard cp ID:report.csv - | head"
 )]
 pub(crate) struct CpArgs {
-    /// What to copy
+    /// File or directory to copy
     #[arg(value_name = "SOURCE")]
-    from: Place,
-    /// Where to
+    from: Location,
+    /// Where to copy it
     #[arg(value_name = "TARGET")]
-    to: Place,
-    /// The user inside to whom copies belong, and whose home relative paths count from [default: user]
+    to: Location,
+    /// User in the sandbox that owns new files and whose home directory relative paths start from [default: user]
     #[arg(long, short, value_name = "NAME")]
     user: Option<String>,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     format: Format,
 }
 
-/// What was copied, for programs.
+/// Result of a copy.
 #[derive(Debug)]
 struct Copied {
+    /// Where the copy is.
     to: String,
+    /// Number of bytes copied.
     bytes: u64,
 }
 
-/// Copies a file or folder.
+/// Copies a file or directory.
 pub(crate) async fn cp(global: &Global, args: CpArgs) -> anyhow::Result<ExitCode> {
     let mut client = global.client()?;
     if let Some(user) = &args.user {
         client = client.with_file_user(user);
     }
-    let is_shown = !args.quiet && !args.format.json;
-    let progress = progress::Progress::new(is_shown);
-    let is_to_stdout = args.to == Place::Standard;
+    let progress = progress::Progress::new(!args.quiet && !args.format.json);
+    let is_to_stdout = args.to == Location::Stdio;
     let copied = match (args.from, args.to) {
-        (Place::Sandbox { id, path }, Place::Sandbox { .. }) => {
-            bail!("both are in sandboxes: copy `{id}:{path}` to this host first")
+        (Location::Sandbox { id, path }, Location::Sandbox { .. }) => {
+            bail!("source and target are both in sandboxes: copy `{id}:{path}` to this host first")
         }
-        (from, Place::Sandbox { id, path }) => {
+        (from, Location::Sandbox { id, path }) => {
             upload::upload(&client, &progress, from, &id, &path).await?
         }
-        (Place::Sandbox { id, path }, to) => {
+        (Location::Sandbox { id, path }, to) => {
             download::download(&client, &progress, &id, &path, to).await?
         }
-        _ => bail!("neither is in a sandbox: write one as ID:PATH"),
+        _ => bail!("neither source nor target is in a sandbox: write one as ID:PATH"),
     };
     progress.finish();
     if args.format.json && !is_to_stdout {

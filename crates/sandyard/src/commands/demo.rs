@@ -1,4 +1,4 @@
-//! `sandyard demo`: what this host can do, in a few lines and without a server.
+//! `sandyard demo`: a tour without a server.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -11,17 +11,17 @@ use crate::global::Global;
 use crate::output;
 
 const SCRIPT: &str = r#"
-echo "user:      $(id -un), and with sudo $(sudo id -un 2>/dev/null || echo nobody else)"
+echo "user:      $(id -un), and with sudo $(sudo id -un 2>/dev/null || echo no other user)"
 echo "host name: $(hostname)"
 echo "processes: $(ls -d /proc/[0-9]* | wc -l)"
 echo "python:    6 * 7 = $(python3 -c 'print(6*7)' 2>/dev/null || echo not installed)"
 echo "disk:      $(df -h / | awk 'NR==2 {print $4}') free"
 "#;
 
-/// Shows the doctor's report, then a sandbox at work.
+/// Prints the doctor's report, then runs a script in a sandbox.
 pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
     let exe = std::env::current_exe()?;
-    // In a process of its own: its checks fork, and this one has threads.
+    // The doctor runs in its own process, because its checks fork and this process has threads.
     let status = std::process::Command::new(exe)
         .arg("doctor")
         .arg("--data-dir")
@@ -31,11 +31,11 @@ pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let engine = global.engine().await?;
-    // The first one on a host also puts the template together.
+    // The first sandbox on a host also builds the default template, so do not measure it.
     engine.create_ephemeral(&SandboxSpec::default()).await?;
     let begin = Instant::now();
     let (sandbox, _lease) = engine.create_ephemeral(&SandboxSpec::default()).await?;
-    let made = begin.elapsed();
+    let duration = begin.elapsed();
     let process = ProcessConfig {
         cmd: "/bin/bash".into(),
         args: vec!["-c".into(), SCRIPT.into()],
@@ -47,9 +47,9 @@ pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
         .await?;
     output::line("");
     output::line(format!(
-        "sandbox `{}` made in {:.1} ms; inside:",
+        "created sandbox `{}` in {:.1} ms; it prints:",
         sandbox.id,
-        made.as_secs_f64() * 1000.0
+        duration.as_secs_f64() * 1000.0
     ));
     output::line(String::from_utf8_lossy(&result.stdout).trim_end());
     for limitation in &sandbox.limitations {

@@ -1,26 +1,18 @@
-//! `sandyard doctor`: what this host can do, and how to get what it cannot.
+//! `sandyard doctor`.
 
 use std::process::ExitCode;
 
-use clap::Args;
 use sandyard_doctor::{Style, Verdict};
 
 use crate::global::Global;
-use crate::output;
+use crate::output::{self, Format};
 
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Prints the report. Fails when something required is missing.
-pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+/// Prints the report. Exits with 1 when a required feature is missing.
+pub(crate) fn doctor(global: &Global, format: Format) -> anyhow::Result<ExitCode> {
     let report = sandyard_doctor::report(&sandyard_doctor::Options {
         data_dir: global.data_dir(),
     });
-    if args.json {
+    if format.json {
         output::json(&report)?;
     } else {
         let style = Style::for_output(std::io::stdout());

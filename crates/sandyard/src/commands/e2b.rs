@@ -1,4 +1,4 @@
-//! `sandyard e2b`: programs written for E2B, pointed at this server.
+//! `sandyard e2b`: settings that make programs written for E2B use this server.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::output::{self, Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum E2bCommand {
-    /// Print what E2B's SDKs need in their environment to use the running server
+    /// Print shell commands that set the environment variables of the E2B SDKs
     #[command(
         after_help = "Example: eval \"$(sandyard e2b env)\"   (in fish: sandyard e2b env | source)"
     )]
@@ -23,21 +23,21 @@ pub(crate) enum E2bCommand {
     },
 }
 
-/// Does what was asked for.
+/// Prints the environment variables.
 pub(crate) async fn e2b(global: &Global, command: E2bCommand) -> anyhow::Result<ExitCode> {
     let E2bCommand::Env { format } = command;
     let client = global.client()?;
     let info = client.server_info().await?.e2b;
-    // Asked for after the server, which says better what is wrong with a key than we can.
+    // Checked after the request, because the server's error about a key is more precise.
     let Some(key) = client.key() else {
         bail!(
-            "E2B's SDKs need a key: make one with `sandyard key add NAME` as somebody who may, and set SANDYARD_API_KEY to it; \
-             on the server's own host the admin's is in its data directory, which --data-dir names"
+            "the E2B SDKs need an API key: create one with `sandyard key add NAME` and set SANDYARD_API_KEY to it; \
+             on the server's host, --data-dir DIR finds the admin key"
         );
     };
     if !info.is_domain_enough && !info.has_listener {
         output::note(format!(
-            "note: E2B's API is at {} only, and old SDKs drop the path of a URL: set `e2b.port`, and behind a proxy `e2b.domain`",
+            "note: the E2B API is served only at {}, and old SDKs drop the path of a URL: set `e2b.port`, or behind a proxy `e2b.domain`",
             info.url
         ));
     }
@@ -50,7 +50,7 @@ pub(crate) async fn e2b(global: &Global, command: E2bCommand) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What SDKs must be told to trust: what we were told, since the server was reached with it.
+/// The certificate file that the SDKs must trust: the one that we used to reach the server.
 fn certificate(global: &Global, info: &E2bInfo) -> anyhow::Result<Option<PathBuf>> {
     let Some(path) = global.ca_cert().filter(|_| info.url.starts_with("https:")) else {
         return Ok(None);
@@ -69,7 +69,7 @@ fn variables(key: &str, info: &E2bInfo, certificate: Option<&Path>) -> Variables
         false => variables.extend([
             ("E2B_API_URL", info.url.clone()),
             ("E2B_SANDBOX_URL", info.url.clone()),
-            // For the contents of volumes alone, which SDKs ask for at an address of its own.
+            // The SDKs read volume contents from a separate address.
             ("E2B_VOLUME_API_URL", info.url.clone()),
         ]),
     }
@@ -81,11 +81,11 @@ fn variables(key: &str, info: &E2bInfo, certificate: Option<&Path>) -> Variables
     variables
 }
 
-/// Lines for a shell. With a domain, URLs from before would win, and are taken away.
+/// Shell commands. With a domain they unset the URL variables, which would take precedence.
 fn lines(variables: &Variables, info: &E2bInfo) -> Vec<String> {
     let mut lines: Vec<String> = variables
         .iter()
-        .map(|(name, value)| format!("export {name}={}", quoted(value)))
+        .map(|(name, value)| format!("export {name}={}", shell_quote(value)))
         .collect();
     if info.is_domain_enough {
         lines.push("unset E2B_API_URL E2B_SANDBOX_URL E2B_VOLUME_API_URL".to_owned());
@@ -98,8 +98,8 @@ fn as_object(variables: &Variables) -> Map<String, Value> {
     variables.iter().map(entry).collect()
 }
 
-/// A word that means itself to a shell, whatever is in it.
-pub(super) fn quoted(text: &str) -> String {
+/// Quotes a text as one literal word of a POSIX shell.
+pub(super) fn shell_quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_lines_are_the_whole_switch() {
+    fn without_a_domain_the_urls_are_exported() {
         let info = info("http://127.0.0.1:8101", "localhost:8101", false);
         assert_eq!(
             lines(&variables("e2b_0", &info, None), &info),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_domain_urls_from_before_are_taken_away() {
+    fn with_a_domain_the_url_variables_are_unset() {
         let info = info("https://api.sbx.test:8443", "sbx.test:8443", true);
         let variables = variables("e2b_0", &info, Some(Path::new("/my certs/ca.pem")));
         assert_eq!(
@@ -151,11 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_server_is_a_command() {
+    fn a_quoted_text_is_one_literal_word() {
         for text in [
             "", "a b", "$(id)", "`id`", "it's", "a\nb", "a;b", "~", "*", "\\",
         ] {
-            let script = format!("printf %s {}", quoted(text));
+            let script = format!("printf %s {}", shell_quote(text));
             let output = std::process::Command::new("sh")
                 .args(["-c", &script])
                 .output();

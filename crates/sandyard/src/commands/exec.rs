@@ -1,30 +1,30 @@
-//! `sandyard exec`: a command in a sandbox, with its terminal or pipes as ours.
+//! `sandyard exec`.
 
 pub(super) mod input;
 pub(super) mod session;
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
 use sandyard_client::{Client, Command, ExecRequest, RunCommand, TerminalSize};
 
-use self::input::{Input, OnHangUp};
+use self::input::{Input, OnHangup};
 use self::session::Session;
-use super::args::{pair, some_seconds};
+use super::args::CommandArgs;
+use super::exit_code::TIMED_OUT;
 use super::terminal::terminal_size;
 use crate::global::Global;
 use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code: that of the command, or 128 and the number of the signal that ended it; 124 when it ran
-out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when the options are wrong.
+    after_help = "Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out,
+125 when Sandyard failed, 127 when the command could not be started, 2 when an option is wrong.
 
-Ctrl-C goes to the command; the third one leaves it alone.
+Ctrl-C is sent to the command. The third Ctrl-C ends `exec` and leaves the command running.
 
-When the connection is lost or the server restarts, the command runs on, and `exec` reconnects to it for up to 5 minutes.
-After that, `sandyard attach` shows it.
+If the connection is lost or the server restarts, the command keeps running and `exec` tries to reconnect for 5 minutes.
+After that, use `sandyard attach`.
 
 Examples:
   sandyard exec ID -- python3 -c 'print(6*7)'
@@ -33,39 +33,23 @@ Examples:
   sandyard exec --detach ID -- python3 -m http.server 8000"
 )]
 pub(crate) struct ExecArgs {
-    /// Pass standard input on
-    #[arg(long, short)]
-    interactive: bool,
-    /// Run in a terminal, standard input included
-    #[arg(long, short)]
-    tty: bool,
-    /// User inside, like user or root [default: user]
-    #[arg(long, short, value_name = "NAME")]
-    user: Option<String>,
-    /// Working directory inside [default: the home of the user]
-    #[arg(long, short = 'w', value_name = "DIR")]
-    cwd: Option<String>,
-    /// Set a variable for the command; may be repeated
-    #[arg(long, short, value_name = "NAME=VALUE", value_parser = pair)]
-    env: Vec<(String, String)>,
-    /// End the command and all it started after this time, like 90 or 10m
-    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
-    timeout: Option<f64>,
-    /// Leave it running, print its process id; its output goes to `sandyard logs`
+    #[command(flatten)]
+    options: CommandArgs,
+    /// Run in the background and print the process ID; `sandyard logs` shows the output
     #[arg(long, short, conflicts_with_all = ["interactive", "tty"])]
     detach: bool,
-    /// Wait for the end and print output and exit code as JSON
+    /// Wait for the command to end, then print its output and exit code as JSON
     #[arg(long, conflicts_with_all = ["interactive", "tty"])]
     json: bool,
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Runs the command. The exit code is the command's.
+/// Runs the command and exits with its exit code.
 pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     if args.detach {
@@ -75,15 +59,15 @@ pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<Exit
         return collect(&client, &args).await;
     }
     let exec = client.exec(&args.id, &args.exec_request()).await?;
-    let input = match (args.tty, args.interactive) {
+    let input = match (args.options.tty, args.options.interactive) {
         (true, _) => Input::Terminal,
         (false, true) => Input::Pipe,
         (false, false) => Input::Nothing,
     };
     let session = Session {
-        has_terminal: args.tty,
+        has_terminal: args.options.tty,
         input,
-        on_hang_up: OnHangUp::Forward,
+        on_hangup: OnHangup::Forward,
         has_started: false,
     };
     session::run(exec, session).await
@@ -91,12 +75,7 @@ pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<Exit
 
 async fn detach(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
     let started = client.start(&args.id, &args.run_command()).await?;
-    let format = Format { json: args.json };
-    match format.json {
-        true => output::json(&started)?,
-        false => output::line(started.process_id.to_string()),
-    }
-    Ok(ExitCode::SUCCESS)
+    Format { json: args.json }.print(&started, started.process_id.to_string())
 }
 
 async fn collect(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
@@ -114,7 +93,7 @@ async fn collect(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
                 }))?;
             }
             output::error(&error.into());
-            return Ok(ExitCode::from(session::TIMED_OUT));
+            return Ok(ExitCode::from(TIMED_OUT));
         }
         other => other?,
     };
@@ -124,36 +103,27 @@ async fn collect(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
 
 impl ExecArgs {
     #[cfg(test)]
-    pub(crate) fn words(&self) -> &[String] {
+    pub(crate) fn command(&self) -> &[String] {
         &self.command
-    }
-
-    fn variables(&self) -> BTreeMap<String, String> {
-        self.env.iter().cloned().collect()
     }
 
     fn run_command(&self) -> RunCommand {
         RunCommand {
-            cwd: self.cwd.clone(),
-            env: self.variables(),
-            user: self.user.clone(),
-            timeout: self.timeout,
+            cwd: self.options.cwd.clone(),
+            env: self.options.variables(),
+            user: self.options.user.clone(),
+            timeout: self.options.timeout,
             ..RunCommand::argv(self.command.clone())
         }
     }
 
     fn exec_request(&self) -> ExecRequest {
-        let mut env = self.variables();
-        if self.tty {
-            let term = std::env::var("TERM").unwrap_or_else(|_| "xterm-256color".to_owned());
-            env.entry("TERM".to_owned()).or_insert(term);
-        }
         ExecRequest {
-            tty: self.tty.then(size),
-            cwd: self.cwd.clone(),
-            env,
-            user: self.user.clone(),
-            timeout: self.timeout,
+            tty: self.options.tty.then(size),
+            cwd: self.options.cwd.clone(),
+            env: self.options.variables(),
+            user: self.options.user.clone(),
+            timeout: self.options.timeout,
             ..ExecRequest::new(Command::Argv(self.command.clone()))
         }
     }

@@ -1,19 +1,19 @@
-//! `sandyard files`: single files of a sandbox.
+//! `sandyard files`.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use sandyard_client::{Client, FileEntry};
+use sandyard_client::Client;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use super::show::{self, text_of};
+use super::render::{field_text, print_fields};
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesArgs {
-    /// The user inside to whom new files belong, and whose home relative paths count from [default: user]
+    /// User in the sandbox that owns new files and whose home directory relative paths start from [default: user]
     #[arg(long, short, value_name = "NAME", global = true)]
     user: Option<String>,
     #[command(subcommand)]
@@ -22,11 +22,15 @@ pub(crate) struct FilesArgs {
 
 #[derive(Debug, Subcommand)]
 enum FilesCommand {
-    /// List a folder
+    /// List a directory
     Ls {
-        #[command(flatten)]
-        place: FolderPlace,
-        /// How many levels
+        /// ID or name of the sandbox
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Path in the sandbox; relative to the home directory
+        #[arg(default_value = ".")]
+        path: String,
+        /// Number of levels to list
         #[arg(long, default_value_t = 1)]
         depth: u32,
         #[command(flatten)]
@@ -34,141 +38,110 @@ enum FilesCommand {
     },
     /// Print a file
     Cat {
-        #[command(flatten)]
-        place: FilePlace,
+        /// ID or name of the sandbox
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Path in the sandbox; relative to the home directory
+        path: String,
     },
     /// Write standard input to a file
-    Write {
-        #[command(flatten)]
-        place: FilePlace,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Remove a file, or a folder with all that is in it
-    Rm {
-        #[command(flatten)]
-        place: FilePlace,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Move a file or folder
+    Write(FileArgs),
+    /// Delete a file, or a directory with its contents
+    Rm(FileArgs),
+    /// Move or rename a file or directory
     Mv {
-        #[command(flatten)]
-        place: FilePlace,
-        /// Where to, inside
+        /// ID or name of the sandbox
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Path in the sandbox; relative to the home directory
+        path: String,
+        /// New path in the sandbox
         to: String,
         #[command(flatten)]
         format: Format,
     },
-    /// Make a folder, with those above it
-    Mkdir {
-        #[command(flatten)]
-        place: FilePlace,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Show what is known of a file
-    Stat {
-        #[command(flatten)]
-        place: FilePlace,
-        #[command(flatten)]
-        format: Format,
-    },
+    /// Create a directory and its missing parents
+    Mkdir(FileArgs),
+    /// Show the metadata of a file
+    Stat(FileArgs),
 }
 
+/// A file in a sandbox, and how to print the answer.
 #[derive(Debug, Args)]
-struct FilePlace {
-    /// Id or name of a sandbox
+struct FileArgs {
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// Where inside; a relative path counts from the home
+    /// Path in the sandbox; relative to the home directory
     path: String,
+    #[command(flatten)]
+    format: Format,
 }
 
-#[derive(Debug, Args)]
-struct FolderPlace {
-    /// Id or name of a sandbox
-    #[arg(value_name = "ID")]
-    id: String,
-    /// Where inside; a relative path counts from the home
-    #[arg(default_value = ".")]
-    path: String,
-}
-
-/// Does what was asked for.
+/// Lists, reads or changes files.
 pub(crate) async fn files(global: &Global, args: FilesArgs) -> anyhow::Result<ExitCode> {
     let mut client = global.client()?;
     if let Some(user) = &args.user {
         client = client.with_file_user(user);
     }
-    match args.command {
+    let (path, format) = match args.command {
         FilesCommand::Ls {
-            place,
+            id,
+            path,
             depth,
             format,
         } => {
-            let entries = client.list_files(&place.id, &place.path, depth).await?;
-            list(&entries, format)?;
+            let entries = client.list_files(&id, &path, depth).await?;
+            let headings = ["MODE", "OWNER", "SIZE", "MODIFIED", "PATH"];
+            return format.print_table(&headings, &entries, |entry| {
+                let other = |name| Cell::from(field_text(&entry.other, name));
+                let mark = if entry.is_folder() { "/" } else { "" };
+                vec![
+                    other("permissions"),
+                    other("owner"),
+                    Cell::from(entry.size.to_string()),
+                    other("modified_at"),
+                    Cell::from(format!("{}{mark}", entry.path)),
+                ]
+            });
         }
-        FilesCommand::Cat { place } => cat(&client, &place).await?,
-        FilesCommand::Write { place, format } => {
-            let input = tokio::io::stdin();
-            client.upload(&place.id, &place.path, input, None).await?;
-            said(&place.path, format)?;
+        FilesCommand::Cat { id, path } => {
+            cat(&client, &id, &path).await?;
+            return Ok(ExitCode::SUCCESS);
         }
-        FilesCommand::Rm { place, format } => {
-            client.remove(&place.id, &place.path).await?;
-            said(&place.path, format)?;
+        FilesCommand::Stat(FileArgs { id, path, format }) => {
+            return print_fields(&client.stat(&id, &path).await?, format);
         }
-        FilesCommand::Mv { place, to, format } => {
-            client.rename(&place.id, &place.path, &to).await?;
-            said(&to, format)?;
+        FilesCommand::Write(FileArgs { id, path, format }) => {
+            client.upload(&id, &path, tokio::io::stdin(), None).await?;
+            (path, format)
         }
-        FilesCommand::Mkdir { place, format } => {
-            client.make_folder(&place.id, &place.path).await?;
-            said(&place.path, format)?;
+        FilesCommand::Rm(FileArgs { id, path, format }) => {
+            client.remove(&id, &path).await?;
+            (path, format)
         }
-        FilesCommand::Stat { place, format } => {
-            let entry = client.stat(&place.id, &place.path).await?;
-            match format.json {
-                true => output::json(&entry)?,
-                false => show::whole(&entry)?,
-            }
+        FilesCommand::Mv {
+            id,
+            path,
+            to,
+            format,
+        } => {
+            client.rename(&id, &path, &to).await?;
+            (to, format)
         }
+        FilesCommand::Mkdir(FileArgs { id, path, format }) => {
+            client.make_folder(&id, &path).await?;
+            (path, format)
+        }
+    };
+    if format.json {
+        output::json(&json!({ "path": path }))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(path: &str, format: Format) -> anyhow::Result<()> {
-    match format.json {
-        true => output::json(&json!({ "path": path })),
-        false => Ok(()),
-    }
-}
-
-fn list(entries: &[FileEntry], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&entries);
-    }
-    let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
-    output::table(&["MODE", "OWNER", "SIZE", "MODIFIED", "PATH"], &rows);
-    Ok(())
-}
-
-fn row(entry: &FileEntry) -> Vec<Cell> {
-    let other = |name| Cell::from(text_of(&entry.other, name));
-    let mark = if entry.is_folder() { "/" } else { "" };
-    vec![
-        other("permissions"),
-        other("owner"),
-        Cell::from(entry.size.to_string()),
-        other("modified_at"),
-        Cell::from(format!("{}{mark}", entry.path)),
-    ]
-}
-
-async fn cat(client: &Client, place: &FilePlace) -> anyhow::Result<()> {
-    let mut content = client.download(&place.id, &place.path).await?;
+async fn cat(client: &Client, id: &str, path: &str) -> anyhow::Result<()> {
+    let mut content = client.download(id, path).await?;
     let mut stdout = tokio::io::stdout();
     while let Some(chunk) = content.next().await? {
         stdout.write_all(&chunk).await?;

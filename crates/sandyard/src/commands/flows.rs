@@ -1,4 +1,4 @@
-//! `sandyard flows`: what a sandbox tried to reach, and what became of it.
+//! `sandyard flows`.
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -11,23 +11,23 @@ use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Args)]
-#[command(after_help = "As JSON one object a line.
+#[command(after_help = "JSON output is one object per line.
 
 Examples:
   sandyard flows build
-  sandyard flows build --denied            # what it may not reach, and why
+  sandyard flows build --denied            # denied connections with the reason
   sandyard flows build --follow --json")]
 pub(crate) struct FlowsArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// Only what was denied
+    /// Show only denied flows
     #[arg(long)]
     denied: bool,
-    /// Go on with what comes, until Ctrl-C
+    /// Follow: print new flows until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// How many of the newest to begin with
+    /// Number of newest flows to print
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200,
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     tail: u16,
@@ -35,7 +35,7 @@ pub(crate) struct FlowsArgs {
     format: Format,
 }
 
-/// Prints what a sandbox tried to reach.
+/// Prints the network flows of a sandbox.
 pub(crate) async fn flows(global: &Global, args: &FlowsArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     let filter = FlowFilter {
@@ -48,9 +48,9 @@ pub(crate) async fn flows(global: &Global, args: &FlowsArgs) -> anyhow::Result<E
         while let Some(flow) = stream.next().await? {
             match args.format.json {
                 true => output::json_line(&flow)?,
-                false => output::line(output::visible(line(&flow).trim_end())),
+                false => output::line(output::escape_control(line(&flow).trim_end())),
             }
-            if !output::is_read() {
+            if !output::is_writable() {
                 break;
             }
         }
@@ -80,17 +80,17 @@ fn table(flows: &[Flow]) {
     let rows: Vec<Vec<Cell>> = flows.iter().map(row).collect();
     output::table(
         &[
-            "AT", "VERDICT", "PROTOCOL", "TARGET", "ADDRESS", "SENT", "RECEIVED", "REASON",
+            "TIME", "VERDICT", "PROTOCOL", "TARGET", "ADDRESS", "SENT", "RECEIVED", "REASON",
         ],
         &rows,
     );
 }
 
-/// One flow as it comes: how wide the next ones will be is not known yet.
+/// A flow as a line with fixed column widths, because the width of later flows is not known.
 fn line(flow: &Flow) -> String {
-    let up_and_down = format!("{}/{}", bytes(flow.sent_bytes), bytes(flow.received_bytes));
+    let sent_and_received = format!("{}/{}", bytes(flow.sent_bytes), bytes(flow.received_bytes));
     format!(
-        "{}  {:7}  {:8}  {:32}  {:15}  {up_and_down:21}  {}",
+        "{}  {:7}  {:8}  {:32}  {:15}  {sent_and_received:21}  {}",
         flow.at,
         flow.verdict,
         protocol(flow),
@@ -100,13 +100,13 @@ fn line(flow: &Flow) -> String {
     )
 }
 
-/// What it spoke; a summary is of all kinds.
+/// The protocol; a summary covers several.
 fn protocol(flow: &Flow) -> &str {
     let unknown = if flow.is_summary { "summary" } else { "-" };
     flow.protocol.as_deref().unwrap_or(unknown)
 }
 
-/// Name and port; the address where no name is known.
+/// Name and port, or the address when the name is not known.
 fn target(flow: &Flow) -> String {
     let host = match (&flow.name, &flow.address) {
         (Some(name), _) => name.clone(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_a_name_else_an_address() {
+    fn a_target_is_a_name_or_else_an_address() {
         for (fields, expected) in [
             (
                 json!({"name": "a.example", "address": "192.0.2.1", "port": 443}),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_called_one() {
+    fn a_summary_is_labelled() {
         let summary = flow(
             json!({"protocol": null, "is_summary": true, "count": 900, "reason": "too many at once"}),
         );
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_alike_are_counted() {
+    fn the_count_of_equal_flows_is_shown() {
         assert_eq!(
             reason(&flow(json!({"reason": "no", "count": 3}))),
             "no (3 times)"
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_shown_as_people_count_them() {
+    fn byte_counts_have_binary_units() {
         assert_eq!([0, 512, 1536].map(bytes), ["0", "512 B", "1.50 KiB"]);
     }
 }

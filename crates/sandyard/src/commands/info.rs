@@ -1,46 +1,36 @@
-//! `sandyard info` and `sandyard metrics`: all that is known of a sandbox, and what it uses.
+//! `sandyard info` and `sandyard metrics`.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{network, show};
+use super::{network, render};
 use crate::global::Global;
-use crate::output::{self, Format};
+use crate::output::Format;
 
+/// A sandbox, and how to print the answer.
 #[derive(Debug, Args)]
-pub(crate) struct OneArgs {
-    /// Id or name of a sandbox
+pub(crate) struct SandboxArgs {
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
-    id: String,
+    pub(super) id: String,
     #[command(flatten)]
-    format: Format,
+    pub(super) format: Format,
 }
 
-/// Prints what is known of a sandbox.
-pub(crate) async fn info(global: &Global, args: &OneArgs) -> anyhow::Result<ExitCode> {
+/// Prints the details of a sandbox.
+pub(crate) async fn info(global: &Global, args: &SandboxArgs) -> anyhow::Result<ExitCode> {
     let info = global.client()?.inspect(&args.id).await?;
-    if args.format.json {
-        return print(&info, args.format);
-    }
-    // `sandyard network show` has all of it.
     let mut shown = serde_json::to_value(&info)?;
-    if let Some(policy) = &info.network {
+    // A policy is one line here; `sandyard network show` prints all of it.
+    if let Some(policy) = info.network.as_ref().filter(|_| !args.format.json) {
         shown["network"] = network::summary(policy).into();
     }
-    print(&shown, args.format)
+    render::print_fields(&shown, args.format)
 }
 
-/// Prints what a sandbox uses. Does not wake it.
-pub(crate) async fn metrics(global: &Global, args: &OneArgs) -> anyhow::Result<ExitCode> {
+/// Prints the resource usage of a sandbox without waking it.
+pub(crate) async fn metrics(global: &Global, args: &SandboxArgs) -> anyhow::Result<ExitCode> {
     let metrics = global.client()?.metrics(&args.id).await?;
-    print(&metrics, args.format)
-}
-
-fn print(answer: &impl serde::Serialize, format: Format) -> anyhow::Result<ExitCode> {
-    match format.json {
-        true => output::json(answer)?,
-        false => show::whole(answer)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    render::print_fields(&metrics, args.format)
 }

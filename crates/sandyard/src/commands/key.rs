@@ -1,42 +1,39 @@
-//! `sandyard key`: what programs come in with.
+//! `sandyard key`.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use sandyard_client::{ApiKey, KeyRequest};
+use sandyard_client::KeyRequest;
 use serde_json::json;
 
 use super::args::seconds;
-use super::show::text_of;
+use super::render::field_text;
 use crate::global::Global;
-use crate::output::{self, Cell, Format};
+use crate::output::{Cell, Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key; it is printed this once
+    /// Create an API key and print it; it cannot be printed again
     Add {
-        /// What to call it
+        /// Name of the key
         name: String,
-        /// For which user; only an admin may name somebody else
+        /// Owner of the key; admins can name another user [default: you]
         #[arg(long, value_name = "NAME")]
         user: Option<String>,
-        /// What it may be used for; may be repeated [default: all its owner may do]
+        /// Restrict the key to a scope; repeatable [default: everything its owner may do]
         #[arg(long, value_name = "SCOPE", value_parser = ["read", "use", "manage", "admin"])]
         scope: Vec<String>,
-        /// How long it is good for, like 12h or 90d [default: for ever]
-        #[arg(long, value_name = "TIME", value_parser = seconds)]
+        /// Time until the key expires, for example 12h or 90d [default: never]
+        #[arg(long, value_name = "DURATION", value_parser = seconds)]
         expires: Option<u64>,
         #[command(flatten)]
         format: Format,
     },
-    /// List keys
-    Ls {
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Revoke a key
+    /// List API keys
+    Ls(Format),
+    /// Revoke an API key
     Rm {
-        /// Its id, as `sandyard key ls` prints it
+        /// ID of the key, as `sandyard key ls` prints it
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -44,7 +41,7 @@ pub(crate) enum KeyCommand {
     },
 }
 
-/// Does what was asked for.
+/// Creates, lists or revokes API keys.
 pub(crate) async fn key(global: &Global, command: KeyCommand) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     match command {
@@ -62,51 +59,36 @@ pub(crate) async fn key(global: &Global, command: KeyCommand) -> anyhow::Result<
                 expires_in: expires,
             };
             let key = client.add_key(&request).await?;
-            match format.json {
-                true => output::json(&key)?,
-                false => output::line(&key.key),
-            }
+            format.print(&key, &key.key)
         }
-        KeyCommand::Ls { format } => list(&client.keys().await?, format)?,
+        KeyCommand::Ls(format) => {
+            let headings = [
+                "ID",
+                "NAME",
+                "OWNER",
+                "KEY",
+                "SCOPES",
+                "EXPIRES",
+                "LAST USED",
+                "REVOKED",
+            ];
+            format.print_table(&headings, &client.keys().await?, |key| {
+                let other = |name| Cell::from(field_text(&key.other, name));
+                vec![
+                    Cell::from(&key.id),
+                    Cell::from(&key.name),
+                    Cell::from(&key.owner),
+                    Cell::from(&key.mask),
+                    Cell::from(key.scopes.join(",")),
+                    other("expires_at"),
+                    other("last_used_at"),
+                    other("revoked_at"),
+                ]
+            })
+        }
         KeyCommand::Rm { id, format } => {
             client.remove_key(&id).await?;
-            match format.json {
-                true => output::json(&json!({ "id": id }))?,
-                false => output::line(&id),
-            }
+            format.print(&json!({ "id": id }), &id)
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(keys: &[ApiKey], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&keys);
-    }
-    let row = |key: &ApiKey| {
-        let other = |name| Cell::from(text_of(&key.other, name));
-        vec![
-            Cell::from(&key.id),
-            Cell::from(&key.name),
-            Cell::from(&key.owner),
-            Cell::from(&key.mask),
-            Cell::from(key.scopes.join(",")),
-            other("expires_at"),
-            other("last_used_at"),
-            other("revoked_at"),
-        ]
-    };
-    let headings = [
-        "ID",
-        "NAME",
-        "OWNER",
-        "KEY",
-        "SCOPES",
-        "EXPIRES",
-        "LAST USED",
-        "REVOKED",
-    ];
-    let rows: Vec<Vec<Cell>> = keys.iter().map(row).collect();
-    output::table(&headings, &rows);
-    Ok(())
 }

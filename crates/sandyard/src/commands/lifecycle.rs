@@ -1,26 +1,24 @@
-//! `sandyard pause`, `resume` and `stop`: the same for one sandbox or many.
+//! `sandyard pause`, `resume` and `stop`, for one sandbox or several.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use sandyard_client::Client;
-use serde_json::Value;
+use serde::Serialize;
 
-use super::show::plain;
 use crate::global::Global;
 use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
-pub(crate) struct ManyArgs {
-    /// Ids or names of sandboxes
+pub(crate) struct SandboxesArgs {
+    /// IDs or names of the sandboxes
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
     format: Format,
 }
 
-/// What to do to each of them.
+/// What to do with each sandbox.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verb {
     Pause,
@@ -28,37 +26,49 @@ pub(crate) enum Verb {
     Stop,
 }
 
-impl Verb {
-    async fn apply(self, client: &Client, id: &str) -> anyhow::Result<Value> {
-        let sandbox = match self {
-            Self::Pause => client.pause(id).await?,
-            Self::Resume => client.resume(id).await?,
-            Self::Stop => client.stop(id).await?,
+/// Pauses, resumes or stops each sandbox.
+pub(crate) async fn change_state(
+    global: &Global,
+    verb: Verb,
+    args: &SandboxesArgs,
+) -> anyhow::Result<ExitCode> {
+    let client = global.client()?;
+    apply_to_each(&args.ids, args.format, async |id| {
+        let sandbox = match verb {
+            Verb::Pause => client.pause(id).await?,
+            Verb::Resume => client.resume(id).await?,
+            Verb::Stop => client.stop(id).await?,
         };
-        Ok(serde_json::to_value(sandbox)?)
-    }
+        let id = sandbox.sandbox_id.clone();
+        Ok((sandbox, id))
+    })
+    .await
 }
 
-/// Does it to each and prints its id; goes on after one that fails.
-pub(crate) async fn each(global: &Global, verb: Verb, args: &ManyArgs) -> anyhow::Result<ExitCode> {
-    let client = global.client()?;
-    let mut done = Vec::new();
-    for id in &args.ids {
-        match verb.apply(&client, id).await {
-            Ok(sandbox) => {
-                if !args.format.json {
-                    output::line(plain(&sandbox["sandbox_id"]));
+/// Applies `action` to each name, in order, and continues after a failure. Prints the lines that it returns, or all values as one
+/// JSON array; fails at the end if one of them failed.
+pub(super) async fn apply_to_each<T: Serialize>(
+    names: &[String],
+    format: Format,
+    action: impl AsyncFn(&str) -> anyhow::Result<(T, String)>,
+) -> anyhow::Result<ExitCode> {
+    let mut values = Vec::new();
+    for name in names {
+        match action(name).await {
+            Ok((value, line)) => {
+                if !format.json {
+                    output::line(line);
                 }
-                done.push(sandbox);
+                values.push(value);
             }
             Err(error) => output::error(&error),
         }
     }
-    if args.format.json {
-        output::json(&done)?;
+    if format.json {
+        output::json(&values)?;
     }
-    match args.ids.len() - done.len() {
+    match names.len() - values.len() {
         0 => Ok(ExitCode::SUCCESS),
-        failed => bail!("{failed} of {} failed", args.ids.len()),
+        failed => bail!("{failed} of {} failed", names.len()),
     }
 }

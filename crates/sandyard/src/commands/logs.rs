@@ -1,51 +1,51 @@
-//! `sandyard logs` and `sandyard events`: what was written, what happened, and what is yet to.
+//! `sandyard logs` and `sandyard events`.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use sandyard_client::{Client, Event, EventFilter, LogEntry};
 
-use super::show::{plain, time_of};
+use super::render::{event_time, plain_text};
 use crate::global::Global;
 use crate::output::{self, Format};
 
-/// Lines to begin with when following.
+/// Number of lines to print before following.
 const DEFAULT_TAIL: usize = 200;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Id or name of a sandbox, or the id of a deleted one
+    /// ID or name of the sandbox; the ID of a deleted sandbox also works
     #[arg(value_name = "ID")]
     id: String,
-    /// Continue with new lines until Ctrl-C
+    /// Follow: print new lines until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Print only the newest lines [default: all that are kept, or 200 with --follow or --events]
+    /// Number of newest lines to print [default: all, or 200 with --follow or --events]
     #[arg(long, short = 'n', value_name = "COUNT")]
     tail: Option<usize>,
     #[command(flatten)]
     format: Format,
-    /// Show what happened to the sandbox in between
+    /// Also print events of the sandbox, such as pauses
     #[arg(long)]
     events: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WhichArgs {
-    /// Id or name of a sandbox
+pub(crate) struct EventsArgs {
+    /// ID or name of the sandbox; the ID of a deleted sandbox also works
     #[arg(value_name = "ID")]
     id: String,
-    /// Go on with what comes, until Ctrl-C
+    /// Follow: print new events until Ctrl-C or until the sandbox is deleted
     #[arg(long, short)]
     follow: bool,
-    /// How many of the newest lines to begin with
+    /// Number of newest events to print
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200)]
     tail: usize,
     #[command(flatten)]
     format: Format,
 }
 
-/// Prints a sandbox's log; as JSON one object a line.
+/// Prints a sandbox's log. JSON output is one object per line.
 pub(crate) async fn logs(global: &Global, args: &LogsArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     let print = |entry: &LogEntry| match entry.source.as_str() {
@@ -67,14 +67,14 @@ pub(crate) async fn logs(global: &Global, args: &LogsArgs) -> anyhow::Result<Exi
     let mut stream = client.follow_logs(id, tail).await?;
     while let Some(entry) = stream.next().await? {
         print(&entry)?;
-        if !output::is_read() {
+        if !output::is_writable() {
             break;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints all lines that are kept, page by page.
+/// Prints the whole log, page by page.
 async fn print_all(
     client: &Client,
     id: &str,
@@ -85,7 +85,7 @@ async fn print_all(
         let page = client.logs_after(id, after).await?;
         if after == 0 && page.dropped_lines > 0 {
             output::note(format!(
-                "sandyard: the first {} lines are no longer kept",
+                "sandyard: the first {} lines of the log were dropped",
                 page.dropped_lines
             ));
         }
@@ -93,14 +93,14 @@ async fn print_all(
             print(entry)?;
             after = after.max(entry.seq);
         }
-        if !page.has_more || page.entries.is_empty() || !output::is_read() {
+        if !page.has_more || page.entries.is_empty() || !output::is_writable() {
             return Ok(());
         }
     }
 }
 
-/// Prints what happened to a sandbox; as JSON one object a line.
-pub(crate) async fn events(global: &Global, args: &WhichArgs) -> anyhow::Result<ExitCode> {
+/// Prints a sandbox's events. JSON output is one object per line.
+pub(crate) async fn events(global: &Global, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     if !args.follow {
         let filter = EventFilter {
@@ -108,7 +108,7 @@ pub(crate) async fn events(global: &Global, args: &WhichArgs) -> anyhow::Result<
             ..EventFilter::default()
         };
         let mut events = client.events(&args.id, &filter).await?;
-        // Commands are written down in batches, so their numbers may come late; people read by time.
+        // Command events are stored in batches, so their sequence numbers are not in order of time.
         events.sort_by_cached_key(|event| event.other.get("at").map(ToString::to_string));
         for event in &events {
             print_event(event, args.format)?;
@@ -118,8 +118,8 @@ pub(crate) async fn events(global: &Global, args: &WhichArgs) -> anyhow::Result<
     let mut stream = client.follow_events(&args.id, args.tail).await?;
     while let Some(event) = stream.next().await? {
         print_event(&event, args.format)?;
-        // Nothing happens to it after that.
-        if event.kind == "deleted" || !output::is_read() {
+        // `deleted` is the last event of a sandbox.
+        if event.kind == "deleted" || !output::is_writable() {
             break;
         }
     }
@@ -130,12 +130,12 @@ fn print_line(entry: &LogEntry, format: Format) -> anyhow::Result<()> {
     if format.json {
         return output::json_line(entry);
     }
-    // Lines come with or without their newline; control characters of a stranger stay visible.
+    // Some lines end with a newline, others do not.
     let text = entry.text.trim_end_matches(['\n', '\r']);
     for line in text.split('\n') {
-        let line = output::visible(line);
+        let line = output::escape_control(line);
         match entry.source.as_str() {
-            // What nobody in the sandbox wrote.
+            // Not written by a program in the sandbox.
             "event" | "gateway" | "notice" => output::line(format!("-- {line}")),
             _ => output::line(line),
         }
@@ -147,9 +147,9 @@ fn print_event(event: &Event, format: Format) -> anyhow::Result<()> {
     if format.json {
         return output::json_line(event);
     }
-    let at = time_of(&event.other);
-    let data = plain(&event.data);
+    let at = event_time(&event.other);
+    let data = plain_text(&event.data);
     let text = format!("{at}  {:12}  {:10}  {data}", event.kind, event.actor);
-    output::line(output::visible(text.trim_end()));
+    output::line(output::escape_control(text.trim_end()));
     Ok(())
 }

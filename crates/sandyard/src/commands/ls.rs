@@ -1,15 +1,15 @@
-//! `sandyard ls`: which sandboxes there are.
+//! `sandyard ls`.
 
 use std::process::ExitCode;
 
 use clap::Args;
-use sandyard_client::{ListFilter, SandboxInfo};
+use sandyard_client::ListFilter;
 
 use super::local;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
-/// What a sandbox's status can be, and what a stopped one is looked for by.
+/// Values of --status: every status of a sandbox, and `stopped` as another name of `paused`.
 const STATUSES: [&str; 6] = [
     "initializing",
     "running",
@@ -21,16 +21,16 @@ const STATUSES: [&str; 6] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Only those in this status; `stopped` is `paused`, and `deleted` ones are listed only so
+    /// Show only sandboxes with this status; `stopped` means `paused`. Deleted sandboxes are shown only with `deleted`
     #[arg(long, value_name = "STATUS", value_parser = STATUSES, conflicts_with = "local")]
     status: Option<String>,
-    /// Only those of this user; for admins
+    /// Show only sandboxes of this user (admins only)
     #[arg(long, value_name = "NAME", conflicts_with = "local")]
     user: Option<String>,
-    /// Print ids and nothing else
+    /// Print only IDs
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
-    /// Ask the engine of this data directory instead of a server: also shows what `sandyard run` uses
+    /// Use the engine of this data directory instead of a server; includes sandboxes of `sandyard run`
     #[arg(long)]
     local: bool,
     #[command(flatten)]
@@ -42,50 +42,37 @@ pub(crate) async fn ls(global: &Global, args: &LsArgs) -> anyhow::Result<ExitCod
     if args.local {
         return local::ls(global, args.format, args.quiet).await;
     }
+    let status = args.status.clone().map(|status| match status.as_str() {
+        // The server lists both under one status.
+        "stopped" => "paused".to_owned(),
+        _ => status,
+    });
     let filter = ListFilter {
         owner: args.user.clone(),
-        status: args.status.as_deref().map(as_server_says),
+        status,
         ..ListFilter::default()
     };
     let sandboxes = global.client()?.list_all(&filter).await?;
-    if args.format.json {
-        output::json(&sandboxes)?;
-    } else if args.quiet {
+    if args.quiet {
         for sandbox in &sandboxes {
             output::line(&sandbox.sandbox_id);
         }
-    } else {
-        let rows: Vec<Vec<Cell>> = sandboxes.iter().map(row).collect();
-        output::table(
-            &[
-                "ID", "NAME", "STATUS", "PROVIDER", "TEMPLATE", "USER", "CREATED", "EXPIRES",
-            ],
-            &rows,
-        );
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The server has one word for both that do not run and wake by themselves.
-fn as_server_says(status: &str) -> String {
-    if status == "stopped" {
-        "paused"
-    } else {
-        status
-    }
-    .to_owned()
-}
-
-fn row(sandbox: &SandboxInfo) -> Vec<Cell> {
-    let text = |text: &Option<String>| Cell::from(text.as_deref().unwrap_or_default());
-    vec![
-        Cell::from(&sandbox.sandbox_id),
-        text(&sandbox.alias),
-        Cell::status(&sandbox.status),
-        Cell::from(&sandbox.provider),
-        Cell::from(&sandbox.template_id),
-        Cell::from(&sandbox.user_id),
-        text(&sandbox.created_at),
-        text(&sandbox.expires_at),
-    ]
+    let headings = [
+        "ID", "NAME", "STATUS", "PROVIDER", "TEMPLATE", "USER", "CREATED", "EXPIRES",
+    ];
+    args.format.print_table(&headings, &sandboxes, |sandbox| {
+        let text = |text: &Option<String>| Cell::from(text.as_deref().unwrap_or_default());
+        vec![
+            Cell::from(&sandbox.sandbox_id),
+            text(&sandbox.alias),
+            Cell::status(&sandbox.status),
+            Cell::from(&sandbox.provider),
+            Cell::from(&sandbox.template_id),
+            Cell::from(&sandbox.user_id),
+            text(&sandbox.created_at),
+            text(&sandbox.expires_at),
+        ]
+    })
 }

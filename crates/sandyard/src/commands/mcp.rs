@@ -1,6 +1,6 @@
-//! `sandyard mcp`: MCP on standard input and output, for assistants that start a program; the server does the work.
+//! `sandyard mcp`: a bridge from MCP on standard input and output to the server's MCP endpoint.
 //!
-//! Messages pass unchanged. On standard output there is nothing but the protocol.
+//! Messages pass unchanged. Standard output carries only the protocol.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,45 +20,45 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::global::Global;
 use crate::output;
 
-/// Longest message that is taken.
-const MAX_MESSAGE: u64 = 64 << 20;
-/// How long answers are waited for when nothing more is asked.
-const LAST_WORDS: Duration = Duration::from_secs(60);
-/// The code of a failure that is neither the client's nor the tool's.
+/// Maximum length of a message.
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+/// How long to wait for pending answers after standard input ends.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// JSON-RPC error codes.
 const INTERNAL_ERROR: i64 = -32603;
 const PARSE_ERROR: i64 = -32700;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
-    /// Use the tools of this sandbox, by its id or name, instead of the server's
+    /// Use the tool server of this sandbox (ID or name) instead of the server's own tools
     #[arg(long, value_name = "ID")]
     sandbox: Option<String>,
-    /// The port of its tool server
+    /// Port of the sandbox's tool server
     #[arg(long, value_name = "PORT", default_value_t = TOOLS_PORT, requires = "sandbox", value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// Print what to put into an assistant's settings, and end
+    /// Print the configuration for an MCP client, and exit
     #[arg(long)]
     print_config: bool,
 }
 
-/// Carries messages until there are no more.
+/// Forwards messages until standard input ends.
 pub(crate) async fn mcp(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     if args.print_config {
         output::json(&config(global, args))?;
-        if global.named_url().is_some() {
+        if global.configured_url().is_some() {
             output::note(
-                "note: no key is printed; a server that asks for one gets it from SANDYARD_API_KEY in `env`",
+                "note: the configuration contains no API key; if the server needs one, add SANDYARD_API_KEY to `env`",
             );
         }
         return Ok(ExitCode::SUCCESS);
     }
     let client = global.client()?;
     let channel = match &args.sandbox {
-        // Ports are reached by a sandbox's id alone.
+        // The address of a port contains the sandbox's ID, not its name.
         Some(name) => {
             let id = match client.inspect(name).await {
                 Ok(sandbox) => sandbox.sandbox_id,
-                // It may come back while the assistant runs, which is told of every request until then.
+                // The server may return while the client runs. Until then every request gets an error.
                 Err(error) if error.is_unreachable() => name.clone(),
                 Err(error) => return Err(error.into()),
             };
@@ -70,25 +70,30 @@ pub(crate) async fn mcp(global: &Global, args: &McpArgs) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an assistant needs to start this. No key is printed: it comes from the environment or the data directory.
+/// The configuration for an MCP client. It contains no API key: that comes from the environment or the data directory.
 fn config(global: &Global, args: &McpArgs) -> Value {
     let program = std::env::current_exe()
         .map_or_else(|_| "sandyard".into(), |path| path.display().to_string());
-    let mut words = vec!["mcp".to_owned()];
+    let mut arguments = vec!["mcp".to_owned()];
     if let Some(id) = &args.sandbox {
-        words.extend(["--sandbox".to_owned(), id.clone()]);
+        arguments.extend(["--sandbox".to_owned(), id.clone()]);
         if args.port != TOOLS_PORT {
-            words.extend(["--port".to_owned(), args.port.to_string()]);
+            arguments.extend(["--port".to_owned(), args.port.to_string()]);
         }
     }
-    let mut server = json!({"command": program, "args": words});
-    // Whoever starts it does so somewhere else: paths are written whole.
-    let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    let path = |path: PathBuf| whole(path).display().to_string();
+    let mut server = json!({"command": program, "args": arguments});
+    // The client starts the program in another directory, so paths must be absolute.
+    let absolute = |path: PathBuf| {
+        let absolute = std::path::absolute(&path).unwrap_or(path);
+        absolute.display().to_string()
+    };
     for (name, value) in [
-        ("SANDYARD_URL", global.named_url()),
-        ("SANDYARD_DATA_DIR", global.chosen_data_dir().map(path)),
-        ("SANDYARD_CA_CERT", global.ca_cert().map(path)),
+        ("SANDYARD_URL", global.configured_url()),
+        (
+            "SANDYARD_DATA_DIR",
+            global.configured_data_dir().map(absolute),
+        ),
+        ("SANDYARD_CA_CERT", global.ca_cert().map(absolute)),
     ] {
         if let Some(value) = value {
             server["env"][name] = value.into();
@@ -97,9 +102,9 @@ fn config(global: &Global, args: &McpArgs) -> Value {
     json!({"mcpServers": {"sandyard": server}})
 }
 
-/// What has to be known of a message to carry it.
+/// The fields of a JSON-RPC message that the bridge needs.
 #[derive(Default, Deserialize)]
-struct Glance {
+struct MessageHead {
     id: Option<Value>,
     method: Option<String>,
     #[serde(default)]
@@ -109,10 +114,10 @@ struct Glance {
 struct Bridge {
     channel: Arc<McpChannel>,
     tasks: JoinSet<()>,
-    /// Requests under way, by id.
+    /// Pending requests by ID.
     running: HashMap<String, AbortHandle>,
     listener: Option<AbortHandle>,
-    has_complained: bool,
+    has_reported: bool,
 }
 
 impl Bridge {
@@ -122,7 +127,7 @@ impl Bridge {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             listener: None,
-            has_complained: false,
+            has_reported: false,
         }
     }
 
@@ -130,21 +135,21 @@ impl Bridge {
         let mut input = BufReader::new(tokio::io::stdin());
         loop {
             let mut line = Vec::new();
-            let mut bounded = (&mut input).take(MAX_MESSAGE);
+            let mut bounded = (&mut input).take(MAX_MESSAGE_BYTES);
             let read = bounded.read_until(b'\n', &mut line);
             if read.await.context("reading a message")? == 0 {
                 break;
             }
-            if line.len() as u64 == MAX_MESSAGE {
-                anyhow::bail!("a message has more than {MAX_MESSAGE} bytes");
+            if line.len() as u64 == MAX_MESSAGE_BYTES {
+                anyhow::bail!("a message is longer than {MAX_MESSAGE_BYTES} bytes");
             }
             let text = String::from_utf8_lossy(&line);
             if !text.trim().is_empty() {
-                self.carry(text.trim()).await;
+                self.forward(text.trim()).await;
             }
             while self.tasks.try_join_next().is_some() {}
             self.running.retain(|_, task| !task.is_finished());
-            if !output::is_read() {
+            if !output::is_writable() {
                 break;
             }
         }
@@ -152,29 +157,34 @@ impl Bridge {
         if let Some(listener) = &self.listener {
             listener.abort();
         }
-        let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
         self.channel.close().await;
         Ok(())
     }
 
-    async fn carry(&mut self, message: &str) {
-        let Ok(glance) = serde_json::from_str::<Glance>(message) else {
+    async fn forward(&mut self, message: &str) {
+        let Ok(head) = serde_json::from_str::<MessageHead>(message) else {
             output::line(
-                failure(&Value::Null, PARSE_ERROR, "a message is no JSON-RPC").to_string(),
+                failure(
+                    &Value::Null,
+                    PARSE_ERROR,
+                    "the message is not valid JSON-RPC",
+                )
+                .to_string(),
             );
             return;
         };
-        let method = glance.method.as_deref().unwrap_or_default();
-        match glance.id.filter(|_| !method.is_empty()) {
-            // Others depend on it.
+        let method = head.method.as_deref().unwrap_or_default();
+        match head.id.filter(|_| !method.is_empty()) {
+            // Later messages depend on it, so wait for the answer.
             Some(id) if method == "initialize" => request(&self.channel, &id, message).await,
-            Some(id) => self.begin(id, message.to_owned()),
-            // In order, so that what follows finds the server ready.
-            None => self.notify(method, &glance.params, message).await,
+            Some(id) => self.start(id, message.to_owned()),
+            // In order, because later messages may depend on it.
+            None => self.notify(method, &head.params, message).await,
         }
     }
 
-    fn begin(&mut self, id: Value, message: String) {
+    fn start(&mut self, id: Value, message: String) {
         let channel = self.channel.clone();
         let name = id.to_string();
         let task = self
@@ -186,13 +196,13 @@ impl Bridge {
     async fn notify(&mut self, method: &str, params: &Value, message: &str) {
         let sent = self.channel.send(message, output_line).await;
         if let Err(error) = sent
-            && !std::mem::replace(&mut self.has_complained, true)
+            && !std::mem::replace(&mut self.has_reported, true)
         {
             output::error(&error.into());
         }
         match method {
             "notifications/cancelled" => {
-                // By hanging up it is cancelled even where the notice did not arrive.
+                // Closing the connection cancels the request even if the notification is lost.
                 if let Some(task) = self.running.remove(&params["requestId"].to_string()) {
                     task.abort();
                 }
@@ -213,7 +223,7 @@ fn output_line(message: &str) {
     output::line(message);
 }
 
-/// Carries a request, and answers in the server's place if it cannot.
+/// Forwards a request. Answers with an error if the server does not answer.
 async fn request(channel: &McpChannel, id: &Value, message: &str) {
     let mut is_answered = false;
     let outcome = channel
@@ -224,9 +234,9 @@ async fn request(channel: &McpChannel, id: &Value, message: &str) {
         .await;
     let problem = match outcome {
         _ if is_answered => return,
-        Ok(()) => "the server ended the call without an answer: try it again".to_owned(),
+        Ok(()) => "the server closed the connection without an answer: try again".to_owned(),
         Err(error) => {
-            let text = explained(&error);
+            let text = describe(&error);
             output::note(format!("error: {text}"));
             text
         }
@@ -239,22 +249,23 @@ fn is_answer(message: &str, id: &Value) -> bool {
     message.get("method").is_none() && message["id"] == *id
 }
 
-/// What went wrong and what to do about it.
-fn explained(error: &ClientError) -> String {
+/// The error and its hint.
+fn describe(error: &ClientError) -> String {
     let hint = match error {
         ClientError::Unreachable { .. } => Some(
-            "start it with `sandyard serve`, or name another with --url or SANDYARD_URL".to_owned(),
+            "start the server with `sandyard serve`, or set --url or SANDYARD_URL to another one"
+                .to_owned(),
         ),
         ClientError::Api(refusal) if refusal.status == 401 => {
             Some("set SANDYARD_API_KEY".to_owned())
         }
         other => output::client_hint(other),
     };
-    joined(&error.to_string(), hint.as_deref())
+    with_hint(&error.to_string(), hint.as_deref())
 }
 
-/// A problem and what to do about it, in one line.
-fn joined(problem: &str, hint: Option<&str>) -> String {
+/// A problem and its hint as one line.
+fn with_hint(problem: &str, hint: Option<&str>) -> String {
     match hint {
         Some(hint) if problem.ends_with('.') => format!("{problem} {hint}"),
         Some(hint) => format!("{problem}: {hint}"),
@@ -271,18 +282,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_and_its_hint_are_one_text() {
+    fn a_hint_follows_the_problem() {
         let hint = Some("Check the address.");
         assert_eq!(
-            joined("It is deleted.", hint),
+            with_hint("It is deleted.", hint),
             "It is deleted. Check the address."
         );
-        assert_eq!(joined("no sandbox", hint), "no sandbox: Check the address.");
-        assert_eq!(joined("no sandbox", None), "no sandbox");
+        assert_eq!(
+            with_hint("no sandbox", hint),
+            "no sandbox: Check the address."
+        );
+        assert_eq!(with_hint("no sandbox", None), "no sandbox");
     }
 
     #[test]
-    fn an_answer_is_told_from_what_comes_before_it() {
+    fn an_answer_has_the_id_of_the_request_and_no_method() {
         assert!(is_answer(
             r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
             &json!(7)

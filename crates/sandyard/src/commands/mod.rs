@@ -1,18 +1,18 @@
-//! One command a file.
+//! Commands, one file each; related small commands share a file.
 
 mod archive;
 mod args;
-mod ask;
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod config;
-pub(crate) mod copies;
 pub(crate) mod cp;
 pub(crate) mod create;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod e2b;
+mod egress;
 pub(crate) mod exec;
+pub(crate) mod exit_code;
 pub(crate) mod files;
 pub(crate) mod flows;
 pub(crate) mod info;
@@ -26,18 +26,19 @@ pub(crate) mod network;
 pub(crate) mod operations;
 pub(crate) mod ports;
 pub(crate) mod probe;
+mod prompt;
 pub(crate) mod provider;
+mod render;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod secret;
 pub(crate) mod selftest;
 pub(crate) mod serve;
 mod settings;
-mod show;
+pub(crate) mod snapshot;
 pub(crate) mod template;
 mod terminal;
 pub(crate) mod timeout;
 pub(crate) mod tools;
 pub(crate) mod user;
 pub(crate) mod volume;
-mod way_out;

@@ -1,4 +1,4 @@
-//! `sandyard network`: what a sandbox may reach.
+//! `sandyard network`.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -10,14 +10,14 @@ use sandyard_core::network::Target;
 use serde_json::Value;
 
 use super::args;
+use super::info::SandboxArgs;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A target is a name (example.com), all names below one ('*.example.com'), an address or a network
-(10.0.0.0/8), with or without :port. What is allowed is allowed, whatever else is denied; private addresses
-only the operator can open.
+    after_help = "A target is a name (example.com), all names below a name ('*.example.com'), an address or a network (10.0.0.0/8), optionally
+with :port. Allowed targets take precedence over denied ones. Only the operator of the server can allow private addresses.
 
 Examples:
   sandyard network show build
@@ -26,36 +26,30 @@ Examples:
   sandyard network deny build '*:25'"
 )]
 pub(crate) enum NetworkCommand {
-    /// Show what a sandbox may reach
-    Show {
-        /// Id or name of a sandbox
-        #[arg(value_name = "ID")]
-        id: String,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Replace what a sandbox may reach, all of it
+    /// Show the egress policy of a sandbox
+    Show(SandboxArgs),
+    /// Replace the egress policy of a sandbox
     Set(SetArgs),
-    /// Let a sandbox reach these targets too
+    /// Allow targets in addition to those already allowed
     Allow(TargetArgs),
-    /// Let a sandbox reach these targets no more
+    /// Deny targets in addition to those already denied
     Deny(TargetArgs),
 }
 
 #[derive(Debug, Args)]
-// Without a word about what, nothing is replaced: it would be by an open door.
+// At least one option is required: an empty policy would allow the whole internet.
 #[command(group = ArgGroup::new("what").required(true).multiple(true)
     .args(["internet", "no_internet", "allow", "deny", "from"]))]
 #[command(after_help = "Examples:
-  sandyard network set build --internet                        # the public internet, with no entries
-  sandyard network set build --no-internet                     # nothing
-  sandyard network set build --no-internet --allow pypi.org    # nothing but that
-  sandyard network set build --from policy.json                # JSON, as `network show --json` prints it, rules included")]
+  sandyard network set build --internet                        # allow the public internet
+  sandyard network set build --no-internet                     # deny everything
+  sandyard network set build --no-internet --allow pypi.org    # allow only pypi.org
+  sandyard network set build --from policy.json                # JSON as `sandyard network show --json` prints it")]
 pub(crate) struct SetArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// It reaches the public internet, but for what --deny names
+    /// Allow the public internet except the targets of --deny
     #[arg(long, conflicts_with = "no_internet")]
     internet: bool,
     #[command(flatten)]
@@ -69,36 +63,36 @@ pub(crate) struct SetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// What, like pypi.org, '*.example.com:443' or 203.0.113.0/24
+    /// Target, for example pypi.org, '*.example.com:443' or 203.0.113.0/24
     #[arg(value_name = "TARGET", required = true, value_parser = target)]
     targets: Vec<String>,
     #[command(flatten)]
     format: Format,
 }
 
-/// What a sandbox may reach, said by flags.
+/// An egress policy given by options.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PolicyArgs {
-    /// It reaches nothing but what --allow names
+    /// Deny all connections except to the targets of --allow
     #[arg(long)]
     no_internet: bool,
-    /// What it may reach in any case, like pypi.org, '*.example.com:443' or 203.0.113.0/24; may be repeated
+    /// Target to allow, for example pypi.org, '*.example.com:443' or 203.0.113.0/24; repeatable
     #[arg(long, value_name = "TARGET", value_parser = target)]
     allow: Vec<String>,
-    /// What it may not reach; may be repeated
+    /// Target to deny; repeatable
     #[arg(long, value_name = "TARGET", value_parser = target)]
     deny: Vec<String>,
 }
 
 impl PolicyArgs {
-    /// The policy; none: nothing was said.
+    /// The policy, or none if no option was given.
     pub(super) fn into_policy(self) -> Option<NetworkPolicy> {
-        let is_said = self.no_internet || !self.allow.is_empty() || !self.deny.is_empty();
-        is_said.then(|| NetworkPolicy {
-            // Whether the rest may be reached is up to the server, unless somebody says so.
+        let is_given = self.no_internet || !self.allow.is_empty() || !self.deny.is_empty();
+        is_given.then(|| NetworkPolicy {
+            // The server's default applies unless --no-internet is given.
             allow_internet_access: self.no_internet.then_some(false),
             allow_out: self.allow,
             deny_out: self.deny,
@@ -107,31 +101,37 @@ impl PolicyArgs {
     }
 }
 
-/// Checks a target here, where its writer is.
+/// Checks a target, so that a mistake is reported before the request is sent.
 fn target(text: &str) -> Result<String, String> {
     args::target(text).map(|_| text.to_owned())
 }
 
-/// Says so where somebody allows something and everything else stays allowed too, which is seldom what was meant.
-pub(super) fn note_if_open(policy: &NetworkPolicy) {
-    if is_open_beside_entries(policy) {
-        output::note("note: the internet stays open; add --no-internet to allow nothing else");
+/// Warns when a policy has an allow list but allows everything else too, which is rarely intended.
+pub(super) fn warn_if_allow_list_is_redundant(policy: &NetworkPolicy) {
+    if is_allow_list_redundant(policy) {
+        output::note(
+            "note: the rest of the internet stays open; add --no-internet to allow only the targets of --allow",
+        );
     }
 }
 
-/// Says whether it allows something, and everything else as well.
-pub(super) fn is_open_beside_entries(policy: &NetworkPolicy) -> bool {
-    let is_everything = |entry: &String| entry.parse().is_ok_and(|it: Target| it.is_everything());
+/// Returns whether a policy has an allow list but allows everything else too.
+pub(super) fn is_allow_list_redundant(policy: &NetworkPolicy) -> bool {
+    let is_everything = |entry: &String| {
+        entry
+            .parse()
+            .is_ok_and(|target: Target| target.is_everything())
+    };
     !policy.allow_out.is_empty()
         && policy.allow_internet_access != Some(false)
         && !policy.deny_out.iter().any(is_everything)
 }
 
-/// Does what was asked for, and shows what is in force then.
+/// Shows or changes the egress policy, then prints the policy in effect.
 pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     let (network, format) = match command {
-        NetworkCommand::Show { id, format } => (client.network(&id).await?, format),
+        NetworkCommand::Show(args) => (client.network(&args.id).await?, args.format),
         NetworkCommand::Set(args) => {
             let network = match &args.from {
                 Some(from) => client.set_network(&args.id, &read(from)?).await?,
@@ -142,7 +142,7 @@ pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow:
                     }
                     let network = client.set_network(&args.id, &policy).await?;
                     if !args.internet {
-                        note_if_open(&network.network);
+                        warn_if_allow_list_is_redundant(&network.network);
                     }
                     network
                 }
@@ -165,7 +165,7 @@ pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a policy, alone or as `network show --json` prints it. What is in it the server judges.
+/// Reads a policy, alone or as `network show --json` prints it. The server checks its content.
 fn read(from: &str) -> anyhow::Result<Value> {
     let mut text = String::new();
     match from {
@@ -173,10 +173,10 @@ fn read(from: &str) -> anyhow::Result<Value> {
         path => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
     }
     .with_context(|| format!("reading the policy from `{from}`"))?;
-    policy_of(&text).with_context(|| format!("reading the policy from `{from}`: it must be JSON"))
+    parse_policy(&text).with_context(|| format!("the policy in `{from}` is not valid JSON"))
 }
 
-fn policy_of(text: &str) -> serde_json::Result<Value> {
+fn parse_policy(text: &str) -> serde_json::Result<Value> {
     let mut policy: Value = serde_json::from_str(text)?;
     let inner = policy.get_mut("network").map(Value::take);
     Ok(inner.unwrap_or(policy))
@@ -191,14 +191,14 @@ fn show(network: &Network) {
         ("denied", list(&policy.deny_out)),
     ];
     if !policy.rules.is_empty() {
-        fields.push(("headers set", Cell::from(rules(policy))));
+        fields.push(("set headers", Cell::from(rules(policy))));
     }
     if let Some(host) = &policy.mask_request_host {
-        fields.push(("host of previews", Cell::from(host)));
+        fields.push(("preview host", Cell::from(host)));
     }
     if let Some(is_public) = policy.allow_public_traffic {
-        let whom = if is_public { "anybody" } else { "owner" };
-        fields.push(("previews for", Cell::from(whom)));
+        let access = if is_public { "public" } else { "owner" };
+        fields.push(("previews", Cell::from(access)));
     }
     if !network.limitations().is_empty() {
         fields.push(("limitations", list(network.limitations())));
@@ -226,7 +226,7 @@ fn rules(policy: &NetworkPolicy) -> String {
     hosts.collect::<Vec<_>>().join(", ")
 }
 
-/// A policy in a line, for lists of other things.
+/// A policy as one line.
 pub(super) fn summary(policy: &NetworkPolicy) -> String {
     let mut parts = vec![match policy.allow_internet_access {
         Some(false) => "no internet".to_owned(),
@@ -240,7 +240,7 @@ pub(super) fn summary(policy: &NetworkPolicy) -> String {
     add("allowed", &policy.allow_out);
     add("denied", &policy.deny_out);
     if !policy.rules.is_empty() {
-        parts.push(format!("headers set for {}", rules(policy)));
+        parts.push(format!("sets headers for {}", rules(policy)));
     }
     parts.join(", ")
 }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_that_are_not_given_say_nothing() {
+    fn options_that_are_not_given_are_left_to_the_server() {
         assert_eq!(PolicyArgs::default().into_policy(), None);
         let args = PolicyArgs {
             deny: vec!["*:25".to_owned()],
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_beside_an_open_door_are_noticed() {
+    fn an_allow_list_beside_an_open_internet_is_redundant() {
         for (policy, expected) in [
             (json!({}), false),
             (json!({"deny_out": ["*:25"]}), false),
@@ -292,22 +292,22 @@ mod tests {
             ),
         ] {
             let read: NetworkPolicy = serde_json::from_value(policy.clone()).unwrap();
-            assert_eq!(is_open_beside_entries(&read), expected, "{policy}");
+            assert_eq!(is_allow_list_redundant(&read), expected, "{policy}");
         }
     }
 
     #[test]
-    fn a_policy_is_read_alone_and_as_it_is_shown() {
+    fn a_policy_is_read_alone_and_as_network_show_prints_it() {
         let alone = json!({"allowOut": ["pypi.org"]});
         let shown = json!({"sandbox_id": "abc", "network": alone, "limitations": []});
         for text in [alone.to_string(), shown.to_string()] {
-            assert_eq!(policy_of(&text).unwrap(), alone);
+            assert_eq!(parse_policy(&text).unwrap(), alone);
         }
-        assert!(policy_of("allow everything").is_err());
+        assert!(parse_policy("allow everything").is_err());
     }
 
     #[test]
-    fn a_policy_fits_into_a_line() {
+    fn a_policy_is_summarised_in_a_line() {
         let policy: NetworkPolicy = serde_json::from_value(json!({
             "allow_internet_access": false,
             "allow_out": ["pypi.org", "*.example.com"],
@@ -316,7 +316,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             summary(&policy),
-            "no internet, allowed pypi.org *.example.com, headers set for a.example: X-Key"
+            "no internet, allowed pypi.org *.example.com, sets headers for a.example: X-Key"
         );
     }
 }

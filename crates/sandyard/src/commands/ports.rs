@@ -1,50 +1,52 @@
-//! `sandyard ports`: ports of a sandbox, from outside.
+//! `sandyard ports`.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use sandyard_client::Port;
 
+use super::info::SandboxArgs;
 use crate::global::Global;
-use crate::output::{self, Cell, Format};
+use crate::output::{Cell, Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PortsCommand {
-    /// List ports that are open inside
-    Ls {
-        /// Id or name of a sandbox
-        #[arg(value_name = "ID")]
-        id: String,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Print a link to a port that opens in any browser for a day
+    /// List open ports of a sandbox
+    Ls(SandboxArgs),
+    /// Print a link to a port that works in any browser for 24 hours
     Open(PortArgs),
-    /// Let anybody open a port, and print its address
+    /// Make a port public and print its URL
     Share(PortArgs),
-    /// Take that back
+    /// Make a public port private again
     Unshare(PortArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PortArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// The port inside
+    /// Port in the sandbox
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     #[command(flatten)]
     format: Format,
 }
 
-/// Does what was asked for.
+/// Lists ports, or prints the URL of one.
 pub(crate) async fn ports(global: &Global, command: PortsCommand) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     let (port, format) = match command {
-        PortsCommand::Ls { id, format } => {
-            list(&client.ports(&id).await?, format)?;
-            return Ok(ExitCode::SUCCESS);
+        PortsCommand::Ls(args) => {
+            let ports = client.ports(&args.id).await?;
+            return args
+                .format
+                .print_table(&["PORT", "ACCESS", "URL"], &ports, |port| {
+                    vec![
+                        Cell::from(port.port.to_string()),
+                        Cell::from(if port.public { "public" } else { "owner" }),
+                        Cell::from(&port.url),
+                    ]
+                });
         }
         PortsCommand::Open(args) => (client.expose_port(&args.id, args.port).await?, args.format),
         PortsCommand::Share(args) => (client.share_port(&args.id, args.port).await?, args.format),
@@ -52,27 +54,10 @@ pub(crate) async fn ports(global: &Global, command: PortsCommand) -> anyhow::Res
             (client.unshare_port(&args.id, args.port).await?, args.format)
         }
     };
-    match (format.json, &port.signed_url) {
-        (true, _) => output::json(&port)?,
-        // A browser shows no key, so the link carries its own right.
-        (false, Some(signed)) if !port.public => output::line(signed),
-        (false, _) => output::line(&port.url),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(ports: &[Port], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&ports);
-    }
-    let row = |port: &Port| {
-        vec![
-            Cell::from(port.port.to_string()),
-            Cell::from(if port.public { "anybody" } else { "owner" }),
-            Cell::from(&port.url),
-        ]
+    // A browser sends no API key, so the link to a private port carries a token.
+    let url = match &port.signed_url {
+        Some(signed) if !port.public => signed,
+        _ => &port.url,
     };
-    let rows: Vec<Vec<Cell>> = ports.iter().map(row).collect();
-    output::table(&["PORT", "FOR", "URL"], &rows);
-    Ok(())
+    format.print(&port, url)
 }

@@ -1,4 +1,4 @@
-//! `sandyard probe`: the hostile program of the self-test, inside a sandbox.
+//! `sandyard probe`: runs in a sandbox of `sandyard selftest` and tries to break out.
 
 use std::process::ExitCode;
 
@@ -9,12 +9,12 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// What to do, as JSON
+    /// Task to perform, as JSON
     #[arg(long)]
     plan: String,
 }
 
-/// Does it and prints the answer as JSON.
+/// Performs the task and prints the answer as JSON.
 pub(crate) fn probe(args: ProbeArgs) -> anyhow::Result<ExitCode> {
     let answer =
         sandyard_probe::perform(&args.plan, |line| output::line(line)).context("probing")?;

@@ -1,6 +1,5 @@
-//! `sandyard run`: a sandbox for one command.
+//! `sandyard run`: one command in a temporary sandbox, without a server.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,25 +16,21 @@ use sandyard_wire::process::{ProcessConfig, ProcessSelector, Pty, Signal, StartR
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::some_seconds;
+use super::args::{CommandArgs, LimitArgs};
+use super::egress::{Egress, EgressArgs};
+use super::exit_code::{BROKEN_PIPE, NOT_STARTED, TIMED_OUT};
 use super::terminal::{RawTerminal, terminal_size};
-use super::way_out::{WayOut, WayOutArgs};
 use crate::global::Global;
 use crate::output;
 
-/// Exit code when the command ran longer than allowed, as `timeout(1)` has it.
-const TIMED_OUT: u8 = 124;
-/// Exit code when there is no such command, user or directory, as shells have it.
-const NOT_STARTED: u8 = 127;
-
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Where no limit is given, that of `settings.json` in the data directory holds, else 2g of memory,
-2 cores, 1024 processes and 4g of disk. It reaches the public internet, and neither this host nor its
-neighbours; what was denied is told on standard error.
+    after_help = "Limits default to those in `settings.json` of the data directory, or else to 2g of memory, 2 cores, 1024 processes and 4g of
+disk. --timeout 0 means no time limit. The sandbox can reach the public internet, but not this host or its local network;
+denied connections are reported on standard error.
 
-Exit code: that of the command, or 128 and the number of the signal that ended it; 124 when it ran
-out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when the options are wrong.
+Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out,
+125 when Sandyard failed, 127 when the command could not be started, 2 when an option is wrong.
 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
@@ -44,66 +39,39 @@ Examples:
   echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -"
 )]
 pub(crate) struct RunArgs {
-    /// What the sandbox starts from
+    /// Template to start from
     #[arg(long, short = 'T', default_value = DEFAULT_TEMPLATE)]
     template: String,
-    /// Memory, like 512m or 2g
-    #[arg(long, short, value_name = "SIZE")]
-    memory: Option<Size>,
-    /// Processor cores, like 0.5 or 2
-    #[arg(long, value_name = "CORES")]
-    cpu: Option<f64>,
-    /// Processes and threads at once
-    #[arg(long, value_name = "COUNT")]
-    pids: Option<u32>,
-    /// Bytes it may write, like 500m or 4g
-    #[arg(long, value_name = "SIZE")]
-    disk: Option<Size>,
-    /// End the command and all it started after this time, like 90 or 10m; 0 for never
-    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
-    timeout: Option<f64>,
-    /// Set a variable for the command; may be repeated
-    #[arg(long, short, value_name = "NAME=VALUE")]
-    env: Vec<String>,
-    /// Working directory inside [default: the home of the user]
-    #[arg(long, short = 'w', value_name = "DIR")]
-    cwd: Option<String>,
-    /// User inside, like user or root [default: user]
-    #[arg(long, short, value_name = "NAME")]
-    user: Option<String>,
-    /// Pass standard input on
-    #[arg(long, short)]
-    interactive: bool,
-    /// Run in a terminal, standard input included
-    #[arg(long, short)]
-    tty: bool,
     #[command(flatten)]
-    way_out: WayOutArgs,
-    /// The command and its arguments
+    limits: LimitArgs,
+    #[command(flatten)]
+    options: CommandArgs,
+    #[command(flatten)]
+    egress: EgressArgs,
+    /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Makes a sandbox, runs the command with its output as ours, and removes the sandbox.
+/// Creates a sandbox, runs the command in it, and deletes the sandbox. Exits with the command's exit code.
 pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
-    let env = args.variables()?;
     let engine = global.engine().await?;
-    let way_out = WayOut::open(global, &args.way_out)?;
+    let egress = Egress::open(global, &args.egress)?;
     let spec = SandboxSpec {
         template: args.template.clone(),
-        limits: args.limits(engine.hello().await?.default_limits)?,
+        limits: args.limits_over(engine.hello().await?.default_limits)?,
         ..SandboxSpec::default()
     };
     let (sandbox, lease) = engine.create_ephemeral(&spec).await?;
-    if args.asks_for_limits() {
+    if args.has_limits() {
         for limitation in &sandbox.limitations {
-            output::note(format!("note: this host gives {limitation}"));
+            output::note(format!("note: this host has {limitation}"));
         }
     }
     let agent = engine.agent(&sandbox.id);
-    way_out.attach(&sandbox.id, agent.endpoint());
-    let code = attach(&agent, &args, env).await;
-    // Removed by dropping the lease too, but then nobody would see it fail.
+    egress.attach(&sandbox.id, agent.endpoint());
+    let code = attach(&agent, &args).await;
+    // Dropping the lease deletes it too, but does not report a failure.
     let removed = engine.delete(&sandbox.id).await;
     drop(lease);
     let code = code?;
@@ -112,73 +80,69 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
 }
 
 impl RunArgs {
-    fn asks_for_limits(&self) -> bool {
-        self.memory.is_some() || self.disk.is_some() || self.cpu.is_some() || self.pids.is_some()
+    fn has_limits(&self) -> bool {
+        let LimitArgs {
+            memory,
+            cpu,
+            disk,
+            pids,
+        } = &self.limits;
+        memory.is_some() || disk.is_some() || cpu.is_some() || pids.is_some()
     }
 
-    fn limits(&self, mut limits: Limits) -> anyhow::Result<Limits> {
-        if let Some(Size(bytes)) = self.memory {
+    /// The limits to use: those of the options, otherwise the defaults.
+    fn limits_over(&self, mut limits: Limits) -> anyhow::Result<Limits> {
+        if let Some(Size(bytes)) = self.limits.memory {
             limits.memory_bytes = bytes;
         }
-        if let Some(Size(bytes)) = self.disk {
+        if let Some(Size(bytes)) = self.limits.disk {
             limits.disk_bytes = bytes;
         }
-        if let Some(cores) = self.cpu {
+        if let Some(cores) = self.limits.cpu {
             if !(0.0..=1024.0).contains(&cores) {
-                bail!("--cpu takes a number of cores, like 0.5 or 2, not `{cores}`");
+                bail!(
+                    "--cpu must be a number of cores between 0 and 1024, for example 0.5 (got {cores})"
+                );
             }
             limits.cpu_millis = (cores * 1000.0) as u32;
         }
-        limits.pids = self.pids.unwrap_or(limits.pids);
+        limits.pids = self.limits.pids.unwrap_or(limits.pids);
         Ok(limits)
     }
 
-    fn variables(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let pairs = self.env.iter().map(|pair| match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-            _ => bail!("--env takes NAME=VALUE, not `{pair}`"),
-        });
-        pairs.collect()
-    }
-
-    fn request(&self, mut envs: BTreeMap<String, String>) -> StartRequest {
-        if self.tty {
-            let term = std::env::var("TERM").unwrap_or_else(|_| "xterm-256color".to_owned());
-            envs.entry("TERM".to_owned()).or_insert(term);
-        }
+    fn request(&self) -> StartRequest {
         StartRequest {
             process: ProcessConfig {
                 cmd: self.command[0].clone(),
                 args: self.command[1..].to_vec(),
-                envs,
-                cwd: self.cwd.clone(),
+                envs: self.options.variables(),
+                cwd: self.options.cwd.clone(),
             },
-            pty: self.tty.then(|| Pty {
+            pty: self.options.tty.then(|| Pty {
                 size: Some(terminal_size()),
             }),
             tag: None,
-            stdin: Some(self.interactive || self.tty),
+            stdin: Some(self.options.interactive || self.options.tty),
         }
     }
 }
 
-async fn attach(
-    agent: &AgentClient,
-    args: &RunArgs,
-    env: BTreeMap<String, String>,
-) -> anyhow::Result<ExitCode> {
-    let timeout = match args.timeout {
-        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().with_context(|| {
-            format!("--timeout takes a time, like 0.5, 90 or 10m, not `{seconds}`")
-        })?),
+async fn attach(agent: &AgentClient, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let (tty, interactive) = (args.options.tty, args.options.interactive);
+    let timeout = match args.options.timeout {
+        Some(seconds) => Some(
+            Duration::try_from_secs_f64(seconds)
+                .ok()
+                .with_context(|| format!("--timeout is too long ({seconds} seconds)"))?,
+        ),
         None => None,
     };
     let options = StartOptions {
         timeout,
-        user: args.user.clone(),
+        user: args.options.user.clone(),
         retain_as: None,
     };
-    let mut stream = match agent.start(&args.request(env), &options).await {
+    let mut stream = match agent.start(&args.request(), &options).await {
         Err(ClientError::Remote {
             code: Code::InvalidArgument,
             message,
@@ -189,16 +153,12 @@ async fn attach(
         other => other.context("starting the command")?,
     };
     let process = ProcessSelector::Pid(stream.pid());
-    let raw = if args.tty { RawTerminal::enter() } else { None };
-    let input = (args.interactive || args.tty).then(|| {
-        let to = if args.tty {
-            InputTo::Pty
-        } else {
-            InputTo::Stdin
-        };
+    let raw = tty.then(RawTerminal::enter).flatten();
+    let input = (interactive || tty).then(|| {
+        let to = if tty { InputTo::Pty } else { InputTo::Stdin };
         tokio::spawn(forward_input(agent.clone(), process.clone(), to))
     });
-    let signals = tokio::spawn(forward_signals(agent.clone(), process, args.tty));
+    let signals = tokio::spawn(forward_signals(agent.clone(), process, tty));
     let end = copy_output(&mut stream).await;
     signals.abort();
     if let Some(input) = input {
@@ -207,10 +167,10 @@ async fn attach(
     drop(raw);
     match end {
         Ok(end) => Ok(exit_code(&end)),
-        // Whoever reads us has heard enough, as `head` does; shells call that the signal it would have been.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::from(128 + 13)),
+        // The reader of our output has ended, as `head` does.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::from(BROKEN_PIPE)),
         Err(error) if has_timed_out(&error) => {
-            output::note("error: the command ran out of time and was ended");
+            output::note("error: the command timed out and was killed");
             Ok(ExitCode::from(TIMED_OUT))
         }
         Err(error) => Err(error),
@@ -220,7 +180,7 @@ async fn attach(
 async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
     let (mut stdout, mut stderr) = (tokio::io::stdout(), tokio::io::stderr());
     while let Some(event) = stream.next().await {
-        match event.context("following the command")? {
+        match event.context("reading the command's output")? {
             ProcessEvent::Data(Output::Stdout(bytes) | Output::Pty(bytes)) => {
                 stdout.write_all(&bytes).await?;
                 stdout.flush().await?;
@@ -233,7 +193,7 @@ async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
             _ => {}
         }
     }
-    bail!("the sandbox ended before the command did: it may have run out of memory")
+    bail!("the sandbox ended before the command: it may have run out of memory")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -252,7 +212,7 @@ fn has_timed_out(error: &anyhow::Error) -> bool {
 
 fn exit_code(end: &EndEvent) -> ExitCode {
     if !end.exited {
-        output::note(format!("error: the command was ended: {}", end.status));
+        output::note(format!("error: the command was killed: {}", end.status));
     }
     ExitCode::from(end.shell_code() as u8)
 }
@@ -279,7 +239,7 @@ async fn forward_input(
     Ok(())
 }
 
-/// Passes on what the user's terminal sends us: interrupts, the wish to end, and its new size.
+/// Forwards interrupts, termination requests and terminal resizes to the command.
 async fn forward_signals(
     agent: AgentClient,
     process: ProcessSelector,
@@ -293,9 +253,9 @@ async fn forward_signals(
         tokio::select! {
             _ = interrupt.recv() => {
                 interrupts += 1;
-                // The third time the user means it.
-                let wanted = if interrupts < 3 { Signal::INT } else { Signal::KILL };
-                let _ = agent.signal(process.clone(), wanted).await;
+                // The third Ctrl-C kills the command.
+                let signal = if interrupts < 3 { Signal::INT } else { Signal::KILL };
+                let _ = agent.signal(process.clone(), signal).await;
             }
             _ = terminate.recv() => {
                 let _ = agent.signal(process.clone(), Signal::TERM).await;

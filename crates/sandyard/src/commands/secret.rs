@@ -1,4 +1,4 @@
-//! `sandyard secret`: what sandboxes use without seeing it.
+//! `sandyard secret`.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use sandyard_client::{Secret, SecretRequest};
+use sandyard_client::SecretRequest;
 use sandyard_core::network::BoundHost;
 use serde_json::json;
 
-use super::ask::{self, Times};
-use super::show::text_of;
+use super::prompt::{self, Confirmation};
+use super::render::field_text;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
-/// The longest value that is read.
-const MAX_VALUE: u64 = 32 << 10;
+/// Maximum length of a value, in bytes.
+const MAX_VALUE_BYTES: u64 = 32 << 10;
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A sandbox gets a placeholder in a variable. In the headers of its requests to the hosts that the secret is
-bound to, the gateway puts the value in the placeholder's place. The value itself never enters the sandbox.
+    after_help = "A sandbox gets a placeholder in an environment variable. The gateway replaces the placeholder with the value in the
+headers of requests to the hosts that the secret is bound to. The value itself never enters the sandbox.
 
 Examples:
   sandyard secret set github --host api.github.com --value-from env:GITHUB_TOKEN
@@ -30,18 +30,15 @@ Examples:
   sandyard secret ls"
 )]
 pub(crate) enum SecretCommand {
-    /// Keep a secret, or change the one of this name
+    /// Create a secret, or replace the one with this name
     Set(SetArgs),
-    /// List the secrets you may use, without their values
+    /// List the secrets that you may use, without their values
     #[command(alias = "list")]
-    Ls {
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Forget a secret
+    Ls(Format),
+    /// Delete a secret
     #[command(alias = "delete")]
     Rm {
-        /// Its name
+        /// Name of the secret
         name: String,
         #[command(flatten)]
         format: Format,
@@ -50,8 +47,8 @@ pub(crate) enum SecretCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The value is asked for on the terminal, or read as one line from standard input, or comes from where
---value-from says. It never stands on the command line, where every user of the host could see it.
+    after_help = "The value comes from --value-from, from a prompt on the terminal, or from one line of standard input. It is not accepted on
+the command line, where every user of the host could see it.
 
 Examples:
   sandyard secret set openai --host api.openai.com
@@ -59,30 +56,30 @@ Examples:
   pass show registry | sandyard secret set registry --host '*.registry.example.com' --value-from -"
 )]
 pub(crate) struct SetArgs {
-    /// Its name: letters, digits, - and _
+    /// Name: letters, digits, - and _
     name: String,
-    /// Where it may go, and nowhere else, like api.example.com, '*.example.com' or api.example.com:8443; may be repeated.
-    /// Over TLS alone, unless written http://HOST
+    /// Host that may receive the secret, for example api.example.com, '*.example.com' or api.example.com:8443; repeatable.
+    /// The gateway sends it over TLS only, unless the host is written as http://HOST
     #[arg(long = "host", value_name = "HOST", required = true, value_parser = host)]
     hosts: Vec<String>,
-    /// Where the value comes from: a file, - for standard input, or env:VARIABLE [default: ask]
+    /// Source of the value: a file, - for standard input, or env:VARIABLE [default: prompt]
     #[arg(long, value_name = "SOURCE")]
     value_from: Option<Source>,
-    /// What sandboxes have in its place; for programs that look at the form of a key [default: made from its name]
+    /// Placeholder that sandboxes see, for programs that check the form of a key [default: derived from the name]
     #[arg(long, value_name = "TEXT")]
     placeholder: Option<String>,
-    /// Let every user use it; for admins
+    /// Let every user use the secret (admins only)
     #[arg(long)]
     shared: bool,
     #[command(flatten)]
     format: Format,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
-    Input,
+    StandardInput,
     Variable(String),
 }
 
@@ -91,8 +88,8 @@ impl FromStr for Source {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("env:")) {
-            ("" | "env:", _) => Err("write a file, - or env:VARIABLE".to_owned()),
-            ("-", _) => Ok(Self::Input),
+            ("" | "env:", _) => Err("expected a file, - or env:VARIABLE".to_owned()),
+            ("-", _) => Ok(Self::StandardInput),
             (_, Some(name)) => Ok(Self::Variable(name.to_owned())),
             (path, None) => Ok(Self::File(path.into())),
         }
@@ -102,17 +99,17 @@ impl FromStr for Source {
 impl Source {
     fn read(&self) -> anyhow::Result<String> {
         let text = match self {
-            Self::Variable(name) => std::env::var(name)
-                .ok()
-                .with_context(|| format!("there is no text in the variable `{name}`"))?,
-            Self::Input => whole(std::io::stdin().lock(), "standard input")?,
+            Self::Variable(name) => std::env::var(name).ok().with_context(|| {
+                format!("the environment variable `{name}` is not set, or is not text")
+            })?,
+            Self::StandardInput => read_bounded(std::io::stdin().lock(), "standard input")?,
             Self::File(path) => {
                 let shown = format!("`{}`", path.display());
                 let file = std::fs::File::open(path).with_context(|| format!("opening {shown}"))?;
-                whole(file, &shown)?
+                read_bounded(file, &shown)?
             }
         };
-        // Editors and `echo` put a newline at the end; no header has one.
+        // Editors and `echo` append a newline, which a header cannot contain.
         let value = text.trim_end_matches(['\n', '\r']);
         match value.is_empty() {
             true => bail!("the value is empty"),
@@ -121,14 +118,14 @@ impl Source {
     }
 }
 
-fn whole(source: impl Read, name: &str) -> anyhow::Result<String> {
+fn read_bounded(source: impl Read, name: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     source
-        .take(MAX_VALUE + 1)
+        .take(MAX_VALUE_BYTES + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("reading {name}"))?;
-    match text.len() as u64 > MAX_VALUE {
-        true => bail!("{name} holds more than {MAX_VALUE} bytes: that is no secret for a header"),
+    match text.len() as u64 > MAX_VALUE_BYTES {
+        true => bail!("{name} is longer than {MAX_VALUE_BYTES} bytes, the maximum for a secret"),
         false => Ok(text),
     }
 }
@@ -139,14 +136,14 @@ fn host(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Does what was asked for.
+/// Creates, lists or deletes secrets.
 pub(crate) async fn secret(global: &Global, command: SecretCommand) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     match command {
         SecretCommand::Set(args) => {
             let value = match &args.value_from {
                 Some(source) => source.read()?,
-                None => ask::hidden("value", Times::Once)?,
+                None => prompt::hidden("value", Confirmation::None)?,
             };
             let request = SecretRequest {
                 value,
@@ -155,58 +152,35 @@ pub(crate) async fn secret(global: &Global, command: SecretCommand) -> anyhow::R
                 is_shared: args.shared,
             };
             let secret = client.put_secret(&args.name, &request).await?;
-            print(&secret, args.format)?;
+            args.format.print(&secret, &secret.name)?;
+            if !args.format.json && output::use_colour() {
+                let name = &secret.name;
+                output::note(format!("try: sandyard create --secret VARIABLE={name}"));
+            }
+            Ok(ExitCode::SUCCESS)
         }
-        SecretCommand::Ls { format } => list(&client.secrets().await?, format)?,
+        SecretCommand::Ls(format) => {
+            let headings = ["NAME", "OWNER", "ACCESS", "HOSTS", "PLACEHOLDER", "UPDATED"];
+            format.print_table(&headings, &client.secrets().await?, |secret| {
+                vec![
+                    Cell::from(&secret.name),
+                    Cell::from(&secret.owner),
+                    Cell::from(if secret.is_shared {
+                        "everyone"
+                    } else {
+                        "owner"
+                    }),
+                    Cell::from(secret.hosts.join(", ")),
+                    Cell::from(&secret.placeholder),
+                    Cell::from(field_text(&secret.other, "updated_at")),
+                ]
+            })
+        }
         SecretCommand::Rm { name, format } => {
             client.delete_secret(&name).await?;
-            match format.json {
-                true => output::json(&json!({ "name": name }))?,
-                false => output::line(&name),
-            }
+            format.print(&json!({ "name": name }), &name)
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print(secret: &Secret, format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(secret);
-    }
-    output::line(&secret.name);
-    if output::is_colourful() {
-        output::note(format!(
-            "try: sandyard create --secret VARIABLE={}",
-            secret.name
-        ));
-    }
-    Ok(())
-}
-
-fn list(secrets: &[Secret], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&secrets);
-    }
-    let row = |secret: &Secret| {
-        vec![
-            Cell::from(&secret.name),
-            Cell::from(&secret.owner),
-            Cell::from(if secret.is_shared {
-                "everybody"
-            } else {
-                "owner"
-            }),
-            Cell::from(secret.hosts.join(", ")),
-            Cell::from(&secret.placeholder),
-            Cell::from(text_of(&secret.other, "updated_at")),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = secrets.iter().map(row).collect();
-    output::table(
-        &["NAME", "OWNER", "FOR", "HOSTS", "PLACEHOLDER", "UPDATED"],
-        &rows,
-    );
-    Ok(())
 }
 
 #[cfg(test)]
@@ -214,9 +188,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_from_files_input_and_variables() {
+    fn a_source_is_a_file_standard_input_or_a_variable() {
         for (text, expected) in [
-            ("-", Source::Input),
+            ("-", Source::StandardInput),
             ("env:TOKEN", Source::Variable("TOKEN".to_owned())),
             ("./-", Source::File("./-".into())),
             ("key.txt", Source::File("key.txt".into())),
@@ -227,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_loses_the_newline_of_its_file_and_nothing_else() {
+    fn only_trailing_newlines_of_a_file_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         for (text, expected) in [

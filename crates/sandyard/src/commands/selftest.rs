@@ -1,4 +1,4 @@
-//! `sandyard selftest`: tries to break out.
+//! `sandyard selftest`.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -7,25 +7,24 @@ use clap::Args;
 use sandyard_probe::{Paint, render};
 
 use crate::global::Global;
-use crate::output;
+use crate::output::{self, Format};
 use crate::selftest;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0 when nothing was breached, 1 when something was.")]
+#[command(after_help = "Exit code: 0 when every check held, 1 when a check was breached.")]
 pub(crate) struct SelftestArgs {
-    /// Try every way out of a sandbox on this host
+    /// Run the escape checks in sandboxes on this host
     #[arg(long, required = true)]
     escape: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
-/// Runs the suite and prints the report.
+/// Runs the checks and prints the report.
 pub(crate) async fn selftest(global: &Global, args: SelftestArgs) -> anyhow::Result<ExitCode> {
     let data_dir = std::path::absolute(global.data_dir())?;
     let suite = selftest::run(&global.engine().await?, &data_dir).await?;
-    if args.json {
+    if args.format.json {
         output::json(&suite)?;
     } else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

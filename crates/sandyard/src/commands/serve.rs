@@ -1,4 +1,4 @@
-//! `sandyard serve`: the server.
+//! `sandyard serve`.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -8,17 +8,17 @@ use clap::Args;
 use sandyard_server::serve::{Address, Started, init_logging, serve as run_server};
 use serde_json::json;
 
-use super::e2b::quoted;
+use super::e2b::shell_quote;
 use super::settings::SettingFlags;
 use crate::global::{DEFAULT_URL, Global, default_data_dir};
 use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing needs to be configured. Settings come from flags, the environment, `.env` in the working directory and a
-configuration file; `sandyard config show` tells what is in force, `sandyard config example` prints such a file.
-SIGTERM and Ctrl-C end the server; sandboxes go on, and the next server takes them over.
-The first line on standard output is the server's address."
+    after_help = "Every setting has a default. Settings come from options, environment variables, `.env` in the working directory and a
+configuration file. `sandyard config show` prints the settings in effect; `sandyard config example` prints a configuration
+file. SIGTERM and Ctrl-C stop the server. Sandboxes keep running, and the next server continues with them. The first line on
+standard output is the server's URL."
 )]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct ServeArgs {
     format: Format,
 }
 
-/// Runs the server until it is told to end.
+/// Runs the server until it gets a signal to stop.
 pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.settings.load(global)?;
     init_logging(&loaded.settings.log)?;
@@ -38,13 +38,13 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<E
     let format = args.format;
     run_server(loaded.settings, |started| announce(started, format))
         .await
-        .context("cannot serve")?;
+        .context("cannot start the server")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells people where the server is, and programs too: the first line on standard output is its address.
+/// Prints where the server listens. The first line of standard output is the URL, for programs.
 ///
-/// The admin key is shown on a terminal only. Elsewhere standard output ends in a log, which more people read than may have it.
+/// The admin key is printed only on a terminal. Otherwise it would end up in a log that other people can read.
 fn announce(started: &Started, format: Format) {
     let key = started
         .admin_key
@@ -64,12 +64,12 @@ fn announce(started: &Started, format: Format) {
         output::line(about.to_string());
         return;
     }
-    for line in block(started, key) {
+    for line in summary_lines(started, key) {
         output::line(line);
     }
 }
 
-fn block(started: &Started, key: Option<&str>) -> Vec<String> {
+fn summary_lines(started: &Started, key: Option<&str>) -> Vec<String> {
     let urls: Vec<String> = started.addresses.iter().map(Address::url).collect();
     let url = urls.first().map_or("-", String::as_str);
     let mut lines = vec![format!("sandyard {} at {url}", env!("CARGO_PKG_VERSION"))];
@@ -78,7 +78,7 @@ fn block(started: &Started, key: Option<&str>) -> Vec<String> {
     }
     lines.push(format!("  docs       {url}/docs"));
     lines.push(format!("  E2B        {}", started.e2b_url));
-    lines.push(format!("             {}", e2b_switch(started, url)));
+    lines.push(format!("             {}", e2b_env_command(started, url)));
     if let Some(certificate) = &started.certificate {
         lines.push(format!("  trust      {}", certificate.display()));
     }
@@ -89,7 +89,7 @@ fn block(started: &Started, key: Option<&str>) -> Vec<String> {
         Some(key) => {
             lines.push(format!("  admin key  {key}"));
             lines.push(format!(
-                "             shown this once; kept in {}",
+                "             printed only once; stored in {}",
                 started.admin_key_file.display()
             ));
         }
@@ -98,7 +98,7 @@ fn block(started: &Started, key: Option<&str>) -> Vec<String> {
             started.admin_key_file.display()
         )),
         None => lines.push(
-            "  admin key  made by the first server on this store; `sandyard key add` there makes another"
+            "  admin key  created by the first server of this store; `sandyard key add` there creates another"
                 .to_owned(),
         ),
     }
@@ -113,19 +113,19 @@ fn block(started: &Started, key: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// What to type so that programs written for E2B use this server.
-fn e2b_switch(started: &Started, url: &str) -> String {
-    let mut words = vec!["sandyard e2b env".to_owned()];
+/// The shell command that makes programs written for E2B use this server.
+fn e2b_env_command(started: &Started, url: &str) -> String {
+    let mut command = vec!["sandyard e2b env".to_owned()];
     if url != DEFAULT_URL {
-        words.push(format!("--url {url}"));
+        command.push(format!("--url {url}"));
     }
     if started.data_dir != default_data_dir() {
         let folder = started.data_dir.display().to_string();
-        words.push(format!("--data-dir {}", quoted(&folder)));
+        command.push(format!("--data-dir {}", shell_quote(&folder)));
     }
     if let Some(certificate) = &started.certificate {
         let certificate = certificate.display().to_string();
-        words.push(format!("--ca-cert {}", quoted(&certificate)));
+        command.push(format!("--ca-cert {}", shell_quote(&certificate)));
     }
-    format!("eval \"$({})\"", words.join(" "))
+    format!("eval \"$({})\"", command.join(" "))
 }

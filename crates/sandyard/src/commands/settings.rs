@@ -1,4 +1,4 @@
-//! The flags of `sandyard serve`, made from the table of settings, and what comes of them.
+//! Options of `sandyard serve`, generated from the table of settings.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use sandyard_config::{Kind, Loaded, Setting, Sources};
 
 use crate::global::{Global, default_data_dir};
 
-/// The data directory has a flag on every command already.
-const ELSEWHERE: &str = "data_dir";
+/// The setting without an option here: `--data-dir` is a global option.
+const DATA_DIR_KEY: &str = "data_dir";
 
-/// What flags say: pairs of a setting's key and a text.
+/// The options given: pairs of a setting's key and its text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingFlags {
     pairs: Vec<(String, String)>,
@@ -18,11 +18,11 @@ pub(crate) struct SettingFlags {
 }
 
 impl SettingFlags {
-    /// Reads all sources of settings and checks everything.
+    /// Reads all sources of settings and checks them.
     pub(crate) fn load(&self, global: &Global) -> anyhow::Result<Loaded> {
         let mut flags = self.pairs.clone();
-        if let Some(folder) = global.named_data_dir() {
-            flags.push((ELSEWHERE.to_owned(), folder.display().to_string()));
+        if let Some(folder) = global.data_dir_option() {
+            flags.push((DATA_DIR_KEY.to_owned(), folder.display().to_string()));
         }
         let sources = Sources::of_process(flags, self.config.clone(), default_data_dir())?;
         Ok(sandyard_config::load(&sources)?)
@@ -31,7 +31,7 @@ impl SettingFlags {
 
 fn flags() -> impl Iterator<Item = (&'static Setting, &'static str)> {
     sandyard_config::all()
-        .filter(|setting| setting.key != ELSEWHERE)
+        .filter(|setting| setting.key != DATA_DIR_KEY)
         .filter_map(|setting| Some((setting, setting.flag?.trim_start_matches('-'))))
 }
 
@@ -45,7 +45,7 @@ fn argument(setting: &'static Setting, flag: &'static str) -> Arg {
         .help(format!("{} [default: {default}]", setting.doc))
         .help_heading("Settings");
     match setting.kind {
-        // A switch may stand alone.
+        // A switch needs no value.
         Kind::Switch => argument
             .value_name("BOOL")
             .num_args(0..=1)
@@ -62,7 +62,7 @@ impl Args for SettingFlags {
             .long("config")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
-            .help("The configuration file [default: sandyard.toml in the data directory, else /etc/sandyard/sandyard.toml]")
+            .help("Configuration file [default: sandyard.toml in the data directory, or else /etc/sandyard/sandyard.toml]")
             .help_heading("Settings");
         let command = command.arg(config);
         flags().fold(command, |command, (setting, flag)| {
@@ -77,12 +77,12 @@ impl Args for SettingFlags {
 
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let said = |(setting, _): (&'static Setting, _)| {
+        let given = |(setting, _): (&'static Setting, _)| {
             let text = matches.get_one::<String>(setting.key)?;
             Some((setting.key.to_owned(), text.clone()))
         };
         Ok(Self {
-            pairs: flags().filter_map(said).collect(),
+            pairs: flags().filter_map(given).collect(),
             config: matches.get_one::<PathBuf>("config").cloned(),
         })
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_the_table_reaches_its_setting() {
+    fn options_set_their_settings() {
         let flags = parse(&["--host", "0.0.0.0", "--port=8100,8200", "--tls-self-signed"]);
         let expected = [
             ("server.host", "0.0.0.0"),

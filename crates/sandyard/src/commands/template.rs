@@ -1,4 +1,4 @@
-//! `sandyard template`: what sandboxes start from.
+//! `sandyard template`.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,21 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sandyard_client::{Client, Template};
 use sandyard_core::size::Size;
+use serde_json::json;
 use tokio::io::AsyncRead;
 
 use super::archive::pack_root;
 use super::local;
-use super::show::text_of;
+use super::render::field_text;
 use crate::global::Global;
-use crate::output::{self, Cell, Format};
+use crate::output::{Cell, Format};
 
 #[derive(Debug, Args)]
 pub(crate) struct TemplateArgs {
-    /// Ask the engine of this data directory instead of a server
+    /// Use the engine of this data directory instead of a server
     #[arg(long, global = true)]
     local: bool,
-    /// Ask for this provider of the server; `sandyard provider ls` lists them
+    /// Provider that has the template; `sandyard provider ls` lists providers
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "local")]
     provider: Option<String>,
     #[command(subcommand)]
@@ -32,29 +33,26 @@ pub(crate) struct TemplateArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum TemplateCommand {
     /// List templates
-    Ls {
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Make a template from a root tree: a folder or a tar archive (plain, gzip, xz or zstd)
+    Ls(Format),
+    /// Create a template from a root file system: a directory or a tar archive (plain, gzip, xz or zstd)
     Import {
-        /// Its name
+        /// Name of the template
         name: String,
-        /// The folder or archive; - reads an archive from standard input
+        /// Directory or archive; - reads an archive from standard input
         source: PathBuf,
         #[command(flatten)]
         format: Format,
     },
-    /// Remove a template; sandboxes made from it stay whole
+    /// Delete a template; sandboxes created from it are not affected
     Rm {
-        /// Its name
+        /// Name of the template
         name: String,
         #[command(flatten)]
         format: Format,
     },
 }
 
-/// Does what was asked for.
+/// Lists, imports or deletes templates.
 pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Result<ExitCode> {
     if args.local {
         return local::template::template(global, args.command).await;
@@ -62,16 +60,25 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
     let client = global.client()?;
     let provider = args.provider.as_deref();
     match args.command {
-        TemplateCommand::Ls { format } => {
+        TemplateCommand::Ls(format) => {
             let mut templates = client.templates().await?;
             if let Some(provider) = provider {
                 templates.retain(|template| template.provider == provider);
             }
-            list(&templates, format)?;
+            let headings = ["NAME", "PROVIDER", "SIZE", "NOTE"];
+            format.print_table(&headings, &templates, |template| {
+                let size = template.size_bytes.map(|bytes| Size(bytes).to_string());
+                vec![
+                    Cell::from(&template.name),
+                    Cell::from(&template.provider),
+                    Cell::from(size.unwrap_or_default()),
+                    Cell::from(field_text(&template.other, "note")),
+                ]
+            })
         }
         TemplateCommand::Rm { name, format } => {
             client.remove_template_from(provider, &name).await?;
-            print_name(&name, format)?;
+            format.print(&json!({ "name": name }), &name)
         }
         TemplateCommand::Import {
             name,
@@ -79,39 +86,9 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
             format,
         } => {
             let template = import(&client, provider, &name, &source).await?;
-            match format.json {
-                true => output::json(&template)?,
-                false => output::line(&template.name),
-            }
+            format.print(&template, &template.name)
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn print_name(name: &str, format: Format) -> anyhow::Result<()> {
-    match format.json {
-        true => output::json(&serde_json::json!({ "name": name }))?,
-        false => output::line(name),
-    }
-    Ok(())
-}
-
-fn list(templates: &[Template], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&templates);
-    }
-    let row = |template: &Template| {
-        let size = template.size_bytes.map(|bytes| Size(bytes).to_string());
-        vec![
-            Cell::from(&template.name),
-            Cell::from(&template.provider),
-            Cell::from(size.unwrap_or_default()),
-            Cell::from(text_of(&template.other, "note")),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = templates.iter().map(row).collect();
-    output::table(&["NAME", "PROVIDER", "SIZE", "NOTE"], &rows);
-    Ok(())
 }
 
 async fn import(
@@ -123,7 +100,7 @@ async fn import(
     if source.is_dir() {
         let (archive, packed) = pack_root(source)?;
         let template = client
-            .import_template_to(provider, name, shown(archive, None))
+            .import_template_to(provider, name, with_progress(archive, None))
             .await;
         let packed = packed.finish(source);
         let template = template?;
@@ -135,19 +112,19 @@ async fn import(
     }
     if source.as_os_str() == "-" {
         return Ok(client
-            .import_template_to(provider, name, shown(tokio::io::stdin(), None))
+            .import_template_to(provider, name, with_progress(tokio::io::stdin(), None))
             .await?);
     }
     let opening = || format!("opening `{}`", source.display());
     let file = tokio::fs::File::open(source).await.with_context(opening)?;
     let size = file.metadata().await.with_context(opening)?.len();
     Ok(client
-        .import_template_to(provider, name, shown(file, Some(size)))
+        .import_template_to(provider, name, with_progress(file, Some(size)))
         .await?)
 }
 
-/// Shows on terminals how much has been read.
-fn shown(
+/// Shows on a terminal how much of the archive was sent.
+fn with_progress(
     reader: impl AsyncRead + Send + Unpin + 'static,
     size_bytes: Option<u64>,
 ) -> impl AsyncRead + Send + 'static {

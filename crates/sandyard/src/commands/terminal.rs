@@ -1,11 +1,11 @@
-//! The user's own terminal: its size, and keys passed on as they are typed.
+//! The user's terminal: its size and raw mode.
 
 use std::io::IsTerminal;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use sandyard_wire::process::PtySize;
 
-/// The size of the user's terminal, or the usual one.
+/// The size of the user's terminal, or 80 by 24.
 pub(super) fn terminal_size() -> PtySize {
     let size = tcgetwinsize(std::io::stdout()).or_else(|_| tcgetwinsize(std::io::stdin()));
     match size {
@@ -17,14 +17,14 @@ pub(super) fn terminal_size() -> PtySize {
     }
 }
 
-/// While this lives, keys go to the sandbox unprocessed.
+/// The terminal in raw mode: keystrokes are read unprocessed. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(super) struct RawTerminal {
     before: Termios,
 }
 
 impl RawTerminal {
-    /// Switches the terminal over; `None` when standard input is none.
+    /// Switches to raw mode; `None` when standard input is not a terminal.
     pub(super) fn enter() -> Option<Self> {
         if !std::io::stdin().is_terminal() {
             return None;

@@ -1,4 +1,4 @@
-//! `sandyard timeout`: how long a sandbox lives without activity.
+//! `sandyard timeout`.
 
 use std::process::ExitCode;
 
@@ -6,39 +6,34 @@ use clap::Args;
 use sandyard_client::SetTimeout;
 
 use super::args::seconds;
-use super::show::plain;
+use super::render::plain_text;
 use crate::global::Global;
-use crate::output::{self, Format};
+use crate::output::Format;
 
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArgs {
-    /// Id or name of a sandbox
+    /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// How long, like 90, 30m or 2h; from now on and after every activity
-    #[arg(value_name = "TIME", value_parser = seconds)]
+    /// Idle timeout, for example 90, 30m or 2h; it starts now and again after every activity
+    #[arg(value_name = "DURATION", value_parser = seconds)]
     time: u64,
-    /// What happens then [default: as before]
-    #[arg(long, value_name = "WHAT", value_parser = ["pause", "delete"])]
+    /// What to do with the sandbox then [default: unchanged]
+    #[arg(long, value_name = "ACTION", value_parser = ["pause", "delete"])]
     action: Option<String>,
     #[command(flatten)]
     format: Format,
 }
 
-/// Sets the time and prints when it is over.
+/// Sets the idle timeout and prints when it expires.
 pub(crate) async fn timeout(global: &Global, args: &TimeoutArgs) -> anyhow::Result<ExitCode> {
     let timeout = SetTimeout {
         seconds: args.time,
         action: args.action.clone(),
     };
     let answer = global.client()?.set_timeout(&args.id, &timeout).await?;
-    match args.format.json {
-        true => output::json(&answer)?,
-        // One that does not run has no such time yet.
-        false => output::line(match plain(&answer["expires_at"]).as_str() {
-            "" => "-",
-            at => at,
-        }),
-    }
-    Ok(ExitCode::SUCCESS)
+    // The timeout of a sandbox that does not run starts when it resumes.
+    let expires_at = Some(plain_text(&answer["expires_at"])).filter(|at| !at.is_empty());
+    args.format
+        .print(&answer, expires_at.as_deref().unwrap_or("-"))
 }

@@ -1,98 +1,79 @@
-//! `sandyard user`: who may come in; for admins.
+//! `sandyard user`, for admins.
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
-use sandyard_client::{User, UserChange, UserRequest};
+use clap::{Args, Subcommand};
+use sandyard_client::{UserChange, UserRequest};
 use serde_json::json;
 
-use super::ask::{self, Times};
-use super::show::text_of;
+use super::prompt::{self, Confirmation};
+use super::render::field_text;
 use crate::global::Global;
-use crate::output::{self, Cell, Format};
+use crate::output::{Cell, Format};
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "Passwords are asked for on the terminal, or read as one line from standard input: they never stand on the
+    after_help = "Passwords are asked for on the terminal, or read as one line from standard input. They are not accepted on the
 command line, where every user of the host could see them."
 )]
 pub(crate) enum UserCommand {
-    /// Make a user
+    /// Create a user
     Add {
-        /// Its name
+        /// Name of the user
         name: String,
-        /// May do everything, for every user
+        /// Make the user an admin, who may do everything for every user
         #[arg(long)]
         admin: bool,
-        /// It cannot log in, only use keys
+        /// Create the user without a password: it can use API keys but not log in
         #[arg(long)]
         no_password: bool,
-        /// How many sandboxes it may have [default: up to the settings]
+        /// Maximum number of sandboxes [default: the server's setting]
         #[arg(long, value_name = "COUNT")]
         max_sandboxes: Option<i64>,
         #[command(flatten)]
         format: Format,
     },
     /// List users
-    Ls {
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Change what a user may
+    Ls(Format),
+    /// Change the role or the sandbox limit of a user
     #[command(group = clap::ArgGroup::new("change").args(["max_sandboxes", "admin", "no_admin"]).required(true).multiple(true))]
     Set {
-        /// Its name
+        /// Name of the user
         name: String,
-        /// How many sandboxes it may have
+        /// Maximum number of sandboxes
         #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i64).range(0..=1_000_000))]
         max_sandboxes: Option<i64>,
-        /// May do everything, for every user
+        /// Make the user an admin, who may do everything for every user
         #[arg(long, conflicts_with = "no_admin")]
         admin: bool,
-        /// May do what is its own
+        /// Make the user an ordinary user
         #[arg(long)]
         no_admin: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Give a user another password
-    Passwd {
-        /// Its name
-        name: String,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Remove a user
-    Rm {
-        /// Its name
-        name: String,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Shut a user out, with all its keys and logins
-    Disable {
-        /// Its name
-        name: String,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Let a user in again
-    Enable {
-        /// Its name
-        name: String,
-        #[command(flatten)]
-        format: Format,
-    },
+    /// Change the password of a user
+    Passwd(UserArgs),
+    /// Delete a user
+    Rm(UserArgs),
+    /// Disable a user, with all API keys and sessions
+    Disable(UserArgs),
+    /// Enable a disabled user
+    Enable(UserArgs),
 }
 
-/// Does what was asked for.
+#[derive(Debug, Args)]
+pub(crate) struct UserArgs {
+    /// Name of the user
+    name: String,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Creates, lists, changes or deletes users.
 pub(crate) async fn user(global: &Global, command: UserCommand) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
-    let change = async |name: &str, change: UserChange, format| {
-        let user = client.change_user(name, &change).await?;
-        print(&user, format)
-    };
-    match command {
+    let (name, change, format) = match command {
         UserCommand::Add {
             name,
             admin,
@@ -100,17 +81,35 @@ pub(crate) async fn user(global: &Global, command: UserCommand) -> anyhow::Resul
             max_sandboxes,
             format,
         } => {
-            let password = if no_password { None } else { Some(password()?) };
-            let role = if admin { "admin" } else { "user" }.to_owned();
             let request = UserRequest {
                 name,
-                password,
-                role,
+                password: (!no_password).then(password).transpose()?,
+                role: if admin { "admin" } else { "user" }.to_owned(),
                 max_sandboxes,
             };
-            print(&client.add_user(&request).await?, format)?;
+            let user = client.add_user(&request).await?;
+            return format.print(&user, &user.name);
         }
-        UserCommand::Ls { format } => list(&client.users().await?, format)?,
+        UserCommand::Ls(format) => {
+            let headings = ["NAME", "ROLE", "SANDBOXES", "DISABLED", "CREATED"];
+            return format.print_table(&headings, &client.users().await?, |user| {
+                let other = |name| field_text(&user.other, name);
+                vec![
+                    Cell::from(&user.name),
+                    Cell::from(&user.role),
+                    Cell::from(match other("max_sandboxes").as_str() {
+                        "" => "default",
+                        count => count,
+                    }),
+                    Cell::from(other("disabled")),
+                    Cell::from(other("created_at")),
+                ]
+            });
+        }
+        UserCommand::Rm(UserArgs { name, format }) => {
+            client.remove_user(&name).await?;
+            return format.print(&json!({ "name": name }), &name);
+        }
         UserCommand::Set {
             name,
             max_sandboxes,
@@ -123,75 +122,34 @@ pub(crate) async fn user(global: &Global, command: UserCommand) -> anyhow::Resul
                 (_, true) => Some("user".to_owned()),
                 _ => None,
             };
-            let wanted = UserChange {
+            let change = UserChange {
                 role,
                 max_sandboxes,
                 ..UserChange::default()
             };
-            change(&name, wanted, format).await?;
+            (name, change, format)
         }
-        UserCommand::Passwd { name, format } => {
-            let password = Some(password()?);
-            change(
-                &name,
-                UserChange {
-                    password,
-                    ..UserChange::default()
-                },
-                format,
-            )
-            .await?;
+        UserCommand::Passwd(UserArgs { name, format }) => {
+            let change = UserChange {
+                password: Some(password()?),
+                ..UserChange::default()
+            };
+            (name, change, format)
         }
-        UserCommand::Disable { name, format } => change(&name, disabled(true), format).await?,
-        UserCommand::Enable { name, format } => change(&name, disabled(false), format).await?,
-        UserCommand::Rm { name, format } => {
-            client.remove_user(&name).await?;
-            match format.json {
-                true => output::json(&json!({ "name": name }))?,
-                false => output::line(&name),
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+        UserCommand::Disable(UserArgs { name, format }) => (name, set_disabled(true), format),
+        UserCommand::Enable(UserArgs { name, format }) => (name, set_disabled(false), format),
+    };
+    let user = client.change_user(&name, &change).await?;
+    format.print(&user, &user.name)
 }
 
-fn disabled(is_disabled: bool) -> UserChange {
+fn set_disabled(is_disabled: bool) -> UserChange {
     UserChange {
         is_disabled: Some(is_disabled),
         ..UserChange::default()
     }
 }
 
-fn print(user: &User, format: Format) -> anyhow::Result<()> {
-    match format.json {
-        true => output::json(user)?,
-        false => output::line(&user.name),
-    }
-    Ok(())
-}
-
-fn list(users: &[User], format: Format) -> anyhow::Result<()> {
-    if format.json {
-        return output::json(&users);
-    }
-    let row = |user: &User| {
-        let other = |name| Cell::from(text_of(&user.other, name));
-        vec![
-            Cell::from(&user.name),
-            Cell::from(&user.role),
-            Cell::from(match text_of(&user.other, "max_sandboxes").as_str() {
-                "" => "default",
-                count => count,
-            }),
-            other("disabled"),
-            other("created_at"),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = users.iter().map(row).collect();
-    output::table(&["NAME", "ROLE", "SANDBOXES", "DISABLED", "CREATED"], &rows);
-    Ok(())
-}
-
 fn password() -> anyhow::Result<String> {
-    ask::hidden("password", Times::Twice)
+    prompt::hidden("password", Confirmation::Repeat)
 }

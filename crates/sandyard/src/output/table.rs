@@ -1,8 +1,8 @@
-//! Rows under headings, columns aligned.
+//! Tables with aligned columns, and lists of fields.
 
-use super::{Colour, is_colourful, line, visible};
+use super::{Colour, escape_control, line, use_colour};
 
-/// One cell of a table.
+/// A cell of a table. Control characters in it are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -10,7 +10,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A sandbox's status, in its colour.
+    /// A status in its colour.
     pub(crate) fn status(status: &str) -> Self {
         Self {
             colour: Colour::of_status(status),
@@ -23,7 +23,7 @@ impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
         let text = match text.as_ref() {
             "" => "-".to_owned(),
-            text => visible(text).into_owned(),
+            text => escape_control(text).into_owned(),
         };
         Self { text, colour: None }
     }
@@ -31,17 +31,17 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 /// Prints rows under headings.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<Cell>]) {
-    for text in lines(headings, rows, is_colourful()) {
+    for text in lines(headings, rows, use_colour()) {
         line(text);
     }
 }
 
-/// Prints names and values below each other.
+/// Prints one `name: value` line for each field.
 pub(crate) fn fields(pairs: &[(&str, Cell)]) {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
     for (name, cell) in pairs {
         let name = format!("{name}:");
-        line(format!("{name:width$}  {}", shown(cell, is_colourful())));
+        line(format!("{name:width$}  {}", render(cell, use_colour())));
     }
 }
 
@@ -68,8 +68,8 @@ fn lines(headings: &[&str], rows: &[Vec<Cell>], colourful: bool) -> Vec<String> 
 fn one_line(row: &[Cell], widths: &[usize], colourful: bool) -> String {
     let mut text = String::new();
     for (column, cell) in row.iter().enumerate() {
-        text.push_str(&shown(cell, colourful));
-        // Spaces at the end of a line would only wrap it.
+        text.push_str(&render(cell, colourful));
+        // No padding after the last column: long lines would wrap.
         if column + 1 < row.len() {
             let missing = widths[column].saturating_sub(cell.text.chars().count());
             text.push_str(&" ".repeat(missing + 2));
@@ -78,7 +78,7 @@ fn one_line(row: &[Cell], widths: &[usize], colourful: bool) -> String {
     text
 }
 
-fn shown(cell: &Cell, colourful: bool) -> String {
+fn render(cell: &Cell, colourful: bool) -> String {
     match cell.colour {
         Some(colour) if colourful => colour.wrap(&cell.text),
         _ => cell.text.clone(),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_whatever_is_in_them() {
+    fn columns_are_aligned() {
         assert_eq!(
             lines(&["ID", "STATUS", "NAME"], &rows(), false),
             ["ID   STATUS   NAME", "abc  running  x", "é    paused   -"]
@@ -105,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_take_no_room() {
+    fn colours_do_not_change_the_alignment() {
         let painted = lines(&["ID", "STATUS", "NAME"], &rows(), true);
         assert_eq!(painted[1], "abc  \x1b[32mrunning\x1b[0m  x");
         assert_eq!(painted[2], "é    \x1b[33mpaused\x1b[0m   -");
     }
 
     #[test]
-    fn a_cell_cannot_break_out_of_its_line() {
+    fn control_characters_in_a_cell_are_escaped() {
         let rows = vec![vec![Cell::from("a\nb"), Cell::from("\x1b[2J")]];
         assert_eq!(lines(&["A", "B"], &rows, false)[1], "a\\nb  \\u{1b}[2J");
     }

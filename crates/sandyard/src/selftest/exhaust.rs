@@ -1,33 +1,35 @@
-//! Using up one sandbox while its neighbour must answer.
+//! Uses up the resources of one sandbox while its neighbour must answer.
 
 use std::path::PathBuf;
 
 use sandyard_probe::resources::{Exhaust, Exhausted, StoppedBy, judge};
 use sandyard_probe::{Finding, Report, Task, Verdict};
 
-use super::yard::{Sandbox, Yard};
+use super::environment::{Sandbox, TestEnv};
 use crate::output;
 
-/// An attack, the limit it runs into, and the words by which a sandbox says that this host has no such limit.
+/// An attack on a resource.
 struct Attack {
     exhaust: Exhaust,
+    /// The limit that must stop the attack, in the unit of the resource.
     limit: u64,
-    lack: &'static str,
+    /// Word in a sandbox's limitations that says that this host cannot enforce the limit.
+    limitation: &'static str,
 }
 
-/// Runs every attack in the tight sandbox.
-pub(super) async fn run(yard: &Yard) -> anyhow::Result<Report> {
+/// Runs every attack in the sandbox with low limits.
+pub(super) async fn run(env: &TestEnv) -> anyhow::Result<Report> {
     let mut findings = Vec::new();
-    for attack in attacks(&yard.tight) {
-        let finding = match missing_limit(&yard.tight, attack.lack) {
-            Some(lack) => not_tried(&attack, &lack),
-            None => launch(yard, &attack).await,
+    for attack in attacks(&env.tight) {
+        let finding = match missing_limit(&env.tight, attack.limitation) {
+            Some(limitation) => skipped(&attack, &limitation),
+            None => launch(env, &attack).await,
         };
         output::note(format!("{}: {}", finding.title, finding.observed));
         findings.push(finding);
     }
     Ok(Report {
-        label: "using things up".to_owned(),
+        label: "resource exhaustion".to_owned(),
         identity: None,
         findings,
     })
@@ -45,21 +47,21 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
                 storm_seconds: 3,
             },
             limit: pids,
-            lack: "process count",
+            limitation: "process count",
         },
         Attack {
             exhaust: Exhaust::Memory {
                 give_up_at: limits.memory_bytes * 2,
             },
             limit: limits.memory_bytes,
-            lack: "memory",
+            limitation: "memory",
         },
         Attack {
             exhaust: Exhaust::MemoryFiles {
                 give_up_at: limits.memory_bytes * 2,
             },
             limit: limits.memory_bytes,
-            lack: "memory",
+            limitation: "memory",
         },
         Attack {
             exhaust: Exhaust::Disk {
@@ -67,7 +69,7 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
                 give_up_at: limits.disk_bytes * 2,
             },
             limit: limits.disk_bytes,
-            lack: "disk",
+            limitation: "disk",
         },
         Attack {
             exhaust: Exhaust::DiskFiles {
@@ -75,7 +77,7 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
                 give_up_at: files,
             },
             limit: files,
-            lack: "disk",
+            limitation: "disk",
         },
         Attack {
             exhaust: Exhaust::Processor {
@@ -83,22 +85,22 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
                 seconds: 3,
             },
             limit: u64::from(limits.cpu_millis),
-            lack: "processor",
+            limitation: "processor",
         },
     ]
 }
 
-fn missing_limit(sandbox: &Sandbox, lack: &str) -> Option<String> {
+fn missing_limit(sandbox: &Sandbox, word: &str) -> Option<String> {
     sandbox
         .info
         .limitations
         .iter()
-        .find(|text| text.starts_with("no ") && text.contains(lack))
+        .find(|text| text.starts_with("no ") && text.contains(word))
         .cloned()
 }
 
-/// A limit that the host cannot give was told beforehand; running into nothing would only hurt the host.
-fn not_tried(attack: &Attack, lack: &str) -> Finding {
+/// The finding for a limit that this host cannot enforce. Running the attack would only harm the host.
+fn skipped(attack: &Attack, limitation: &str) -> Finding {
     let nothing = Exhausted {
         reached: 0,
         stopped_by: StoppedBy::Time,
@@ -107,16 +109,16 @@ fn not_tried(attack: &Attack, lack: &str) -> Finding {
     let finding = judge(&attack.exhaust, attack.limit, &nothing, true);
     Finding {
         verdict: Verdict::Inconclusive,
-        observed: format!("not tried on this host: {lack}"),
+        observed: format!("not tried on this host: {limitation}"),
         ..finding
     }
 }
 
-async fn launch(yard: &Yard, attack: &Attack) -> Finding {
+async fn launch(env: &TestEnv, attack: &Attack) -> Finding {
     let task = Task::Exhaust(attack.exhaust.clone());
     let (exhausted, answered) =
-        meanwhile(yard.tight.task::<Exhausted>("root", &task), &yard.neighbour).await;
-    let survived = yard.tight.recovers().await;
+        while_neighbour_answers(env.tight.task::<Exhausted>("root", &task), &env.neighbour).await;
+    let survived = env.tight.recovers().await;
     match exhausted {
         Ok(exhausted) if survived => judge(&attack.exhaust, attack.limit, &exhausted, answered),
         Ok(exhausted) => {
@@ -128,7 +130,7 @@ async fn launch(yard: &Yard, attack: &Attack) -> Finding {
                 ..finding
             }
         }
-        // The probe itself was hit. That is within the rules as long as the neighbour and the agent live.
+        // The probe itself was killed. That is acceptable as long as the neighbour and the agent survive.
         Err(error) => {
             let nothing = Exhausted {
                 reached: 0,
@@ -143,15 +145,18 @@ async fn launch(yard: &Yard, attack: &Attack) -> Finding {
             };
             Finding {
                 verdict,
-                observed: format!("the probe gave no answer: {error:#}"),
+                observed: format!("the probe did not answer: {error:#}"),
                 ..finding
             }
         }
     }
 }
 
-/// Waits for `attack` and asks the neighbour all the while. It must have answered, and never have failed to.
-async fn meanwhile<T>(attack: impl Future<Output = T>, neighbour: &Sandbox) -> (T, bool) {
+/// Waits for `attack` and runs commands in the neighbour meanwhile. Returns whether the neighbour answered, every time.
+async fn while_neighbour_answers<T>(
+    attack: impl Future<Output = T>,
+    neighbour: &Sandbox,
+) -> (T, bool) {
     tokio::pin!(attack);
     let mut answered = 0_u32;
     loop {

@@ -1,38 +1,38 @@
-//! What is still there when every sandbox of the suite is deleted: it must be nothing.
+//! Deletes the sandboxes of the suite and checks that nothing remains.
 
 use std::path::Path;
 
 use sandyard_probe::{Finding, Group, Severity, Verdict};
 
-use super::yard::{Sandbox, Yard};
+use super::environment::{Sandbox, TestEnv};
 
-/// Deletes the sandboxes and looks for what is left of them.
-pub(super) async fn run(yard: Yard, data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
-    let Yard {
+/// Deletes the sandboxes and looks for their folders, processes and cgroups.
+pub(super) async fn run(env: TestEnv, data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
+    let TestEnv {
         engine,
         target,
         neighbour,
         tight,
         ..
-    } = yard;
+    } = env;
     let sandboxes = [target, neighbour, tight];
     for sandbox in &sandboxes {
         engine.delete(&sandbox.info.id).await?;
     }
     let listed = engine.list().await?;
-    let mut left = Vec::new();
+    let mut leftovers = Vec::new();
     for Sandbox { info, .. } in &sandboxes {
         let id = &info.id;
         if listed.iter().any(|other| other.id == *id) {
-            left.push(format!("`{id}` is still listed"));
+            leftovers.push(format!("`{id}` is still listed"));
         }
         if data_dir.join("sandboxes").join(id.as_str()).exists() {
-            left.push(format!("the folder of `{id}`"));
+            leftovers.push(format!("the folder of `{id}`"));
         }
         if info.init.is_some_and(|init| init.is_alive()) {
-            left.push(format!("the first process of `{id}`"));
+            leftovers.push(format!("the first process of `{id}`"));
         }
-        left.extend(cgroups_named(id.as_str()));
+        leftovers.extend(cgroups_named(id.as_str()));
     }
     Ok(vec![Finding {
         id: "host.leftovers".to_owned(),
@@ -40,12 +40,12 @@ pub(super) async fn run(yard: Yard, data_dir: &Path) -> anyhow::Result<Vec<Findi
         group: Group::Host,
         what_was_tried: "look for their folders, processes and cgroups".to_owned(),
         expected: "nothing".to_owned(),
-        observed: if left.is_empty() {
+        observed: if leftovers.is_empty() {
             "nothing".to_owned()
         } else {
-            left.join("; ")
+            leftovers.join("; ")
         },
-        verdict: if left.is_empty() {
+        verdict: if leftovers.is_empty() {
             Verdict::Held
         } else {
             Verdict::Breached
@@ -54,7 +54,7 @@ pub(super) async fn run(yard: Yard, data_dir: &Path) -> anyhow::Result<Vec<Findi
     }])
 }
 
-/// Cgroup directories whose name holds the sandbox's id.
+/// Cgroup directories whose name contains the sandbox's ID.
 fn cgroups_named(id: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![(Path::new("/sys/fs/cgroup").to_owned(), 0)];

@@ -1,16 +1,16 @@
-//! The escape suite against this very host: three sandboxes, a hostile program in them, and a look at what it reached.
+//! The escape suite on this host: a hostile program, the probe, runs in three sandboxes.
 //!
-//! | file | who |
+//! | file | does |
 //! |---|---|
-//! | `yard` | makes the sandboxes, carries the probe in, runs it, removes everything |
-//! | `escape` | every way out, as root and as the user; then whether the agent still lives |
-//! | `exhaust` | using things up in one sandbox while another must answer |
-//! | `leftovers` | what is still there when all is deleted |
+//! | `environment` | creates the sandboxes, copies the probe into them and runs it |
+//! | `escape` | runs all escape checks as root and as the user, then checks that the agent survived |
+//! | `exhaust` | uses up the resources of one sandbox while another one must answer |
+//! | `leftovers` | deletes the sandboxes and checks that nothing remains |
 
+mod environment;
 mod escape;
 mod exhaust;
 mod leftovers;
-mod yard;
 
 use std::path::Path;
 
@@ -19,20 +19,20 @@ use sandyard_engine::Engine;
 use sandyard_probe::{Report, Suite, host};
 
 use crate::output;
-use yard::Yard;
+use environment::TestEnv;
 
-/// Runs the whole suite. Progress goes to standard error.
+/// Runs the whole suite. Prints progress to standard error.
 pub(crate) async fn run(engine: &Engine, data_dir: &Path) -> anyhow::Result<Suite> {
-    let places = vec![data_dir.to_owned()];
-    let planted = tokio::task::spawn_blocking(move || host::plant(&places))
+    let folders = vec![data_dir.to_owned()];
+    let planted = tokio::task::spawn_blocking(move || host::plant(&folders))
         .await?
-        .context("planting secrets")?;
-    output::note("Making three sandboxes");
-    let yard = Yard::make(engine, data_dir, &planted.plan()).await?;
-    let mut reports = escape::run(&yard).await?;
-    reports.push(exhaust::run(&yard).await?);
-    output::note("Removing the sandboxes");
-    let mut findings = leftovers::run(yard, data_dir).await?;
+        .context("planting secrets on the host")?;
+    output::note("Creating three sandboxes");
+    let env = TestEnv::create(engine, data_dir, &planted.plan()).await?;
+    let mut reports = escape::run(&env).await?;
+    reports.push(exhaust::run(&env).await?);
+    output::note("Deleting the sandboxes");
+    let mut findings = leftovers::run(env, data_dir).await?;
     findings.extend(planted.verify());
     reports.push(Report {
         label: "the host afterwards".to_owned(),

@@ -1,7 +1,7 @@
 //! The program as a person uses it. Works as root and as an ordinary user.
 
-mod alone;
 mod run;
 mod server;
+mod standalone;
 mod template;
-mod yard;
+mod test_env;

@@ -3,22 +3,22 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
 #[test]
-fn output_errors_and_exit_code_are_the_commands() {
-    let yard = Yard::new();
-    let output = yard.sandyard(&["run", "--", "bash", "-c", "echo out; echo err >&2; exit 7"]);
+fn output_and_exit_code_are_those_of_the_command() {
+    let env = TestEnv::new();
+    let output = env.sandyard(&["run", "--", "bash", "-c", "echo out; echo err >&2; exit 7"]);
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "out\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "err\n");
-    yard.wait_until_empty();
+    env.wait_until_empty();
 }
 
 #[test]
-fn arguments_variables_directory_and_user_arrive() {
-    let yard = Yard::new();
-    let printed = yard.out(&[
+fn arguments_variables_directory_and_user_are_applied() {
+    let env = TestEnv::new();
+    let printed = env.out(&[
         "run",
         "-e",
         "A=one two",
@@ -31,13 +31,13 @@ fn arguments_variables_directory_and_user_arrive() {
         "x y",
     ]);
     assert_eq!(printed, "one two|x y|/tmp|/home/user");
-    assert_eq!(yard.out(&["run", "-u", "root", "--", "id", "-u"]), "0");
+    assert_eq!(env.out(&["run", "-u", "root", "--", "id", "-u"]), "0");
 }
 
 #[test]
-fn standard_input_is_passed_on_when_asked_for_and_only_then() {
-    let yard = Yard::new();
-    let mut child = yard
+fn standard_input_is_forwarded_only_with_interactive() {
+    let env = TestEnv::new();
+    let mut child = env
         .command(&["run", "-i", "--", "wc", "-c"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -55,7 +55,7 @@ fn standard_input_is_passed_on_when_asked_for_and_only_then() {
         String::from_utf8_lossy(&output.stdout).trim(),
         (3 << 20).to_string()
     );
-    let mut child = yard
+    let mut child = env
         .command(&["run", "--", "cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -71,9 +71,9 @@ fn standard_input_is_passed_on_when_asked_for_and_only_then() {
 }
 
 #[test]
-fn ends_that_are_not_the_commands_own_have_codes_of_their_own() {
-    let yard = Yard::new();
-    let code = |arguments: &[&str]| yard.sandyard(arguments).status.code();
+fn failures_have_their_own_exit_codes() {
+    let env = TestEnv::new();
+    let code = |arguments: &[&str]| env.sandyard(arguments).status.code();
     assert_eq!(
         code(&["run", "--timeout", "0.5", "--", "sleep", "100"]),
         Some(124)
@@ -100,21 +100,21 @@ fn ends_that_are_not_the_commands_own_have_codes_of_their_own() {
 }
 
 #[test]
-fn an_error_says_what_to_do() {
-    let yard = Yard::new();
-    let output = yard.sandyard(&["run", "--template", "none", "--", "true"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+fn an_error_has_a_hint() {
+    let env = TestEnv::new();
+    let output = env.sandyard(&["run", "--template", "none", "--", "true"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("error: no template `none`")
-            && said.contains("hint: `sandyard template ls` lists them"),
-        "{said}"
+        stderr.contains("error: no template `none`")
+            && stderr.contains("hint: `sandyard template ls` lists the templates"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn a_terminal_is_a_terminal() {
-    let yard = Yard::new();
-    let data = yard.path().join("data");
+fn tty_gives_the_command_a_terminal() {
+    let env = TestEnv::new();
+    let data = env.path().join("data");
     let line = format!(
         "{} --data-dir {} run -it -- bash -c 'tty; stty size'",
         env!("CARGO_BIN_EXE_sandyard"),
@@ -132,8 +132,8 @@ fn a_terminal_is_a_terminal() {
 
 #[test]
 fn a_killed_run_leaves_no_sandbox() {
-    let yard = Yard::new();
-    let mut child = yard
+    let env = TestEnv::new();
+    let mut child = env
         .command(&["run", "--", "bash", "-c", "echo up; sleep 1000"])
         .stdout(Stdio::piped())
         .spawn()
@@ -145,33 +145,33 @@ fn a_killed_run_leaves_no_sandbox() {
         .expect("a pipe")
         .read_exact(&mut up)
         .expect("it is up");
-    assert_ne!(yard.out(&["ls", "--local", "--json"]), "[]");
+    assert_ne!(env.out(&["ls", "--local", "--json"]), "[]");
     child.kill().expect("kill");
     child.wait().expect("reap");
-    yard.wait_until_empty();
+    env.wait_until_empty();
 }
 
 #[test]
-fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
-    let yard = Yard::new();
-    let data = yard.path().join("data");
+fn limits_come_from_the_settings_within_their_maxima() {
+    let env = TestEnv::new();
+    let data = env.path().join("data");
     std::fs::create_dir(&data).expect("make");
     let settings = r#"{"default_limits": {"disk": "32m"}, "max_limits": {"memory": "1g"}}"#;
     std::fs::write(data.join("settings.json"), settings).expect("write");
-    let refused = yard.sandyard(&["run", "--memory", "2g", "--", "true"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let refused = env.sandyard(&["run", "--memory", "2g", "--", "true"]);
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("`memory_limit` must be between 16 MiB and 1 GiB (got 2 GiB)"),
-        "{said}"
+        stderr.contains("`memory_limit` must be between 16 MiB and 1 GiB (got 2 GiB)"),
+        "{stderr}"
     );
-    let shown = yard
+    let shown = env
         .command(&["run", "--", "sleep", "100"])
         .spawn()
         .and_then(|mut child| {
             let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
             let mut shown = String::from("[]");
             while shown == "[]" && std::time::Instant::now() < give_up {
-                shown = yard.out(&["ls", "--local", "--json"]);
+                shown = env.out(&["ls", "--local", "--json"]);
             }
             child.kill()?;
             child.wait()?;
@@ -185,27 +185,27 @@ fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
 }
 
 #[test]
-fn wrong_settings_are_named_and_nothing_starts() {
-    let yard = Yard::new();
-    let data = yard.path().join("data");
+fn wrong_settings_are_reported() {
+    let env = TestEnv::new();
+    let data = env.path().join("data");
     std::fs::create_dir(&data).expect("make");
     std::fs::write(data.join("settings.json"), "{\"max_limts\": {}}").expect("write");
-    let refused = yard.sandyard(&["run", "--", "true"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let refused = env.sandyard(&["run", "--", "true"]);
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("settings.json") && said.contains("max_limts"),
-        "{said}"
+        stderr.contains("settings.json") && stderr.contains("max_limts"),
+        "{stderr}"
     );
     assert_eq!(refused.status.code(), Some(125));
 }
 
 #[test]
-fn a_reader_that_has_heard_enough_is_no_error() {
-    let yard = Yard::new();
+fn a_closed_pipe_is_not_an_error() {
+    let env = TestEnv::new();
     let line = format!(
         "{} --data-dir {} run -- yes | head -n 1; exit ${{PIPESTATUS[0]}}",
         env!("CARGO_BIN_EXE_sandyard"),
-        yard.path().join("data").display()
+        env.path().join("data").display()
     );
     let output = std::process::Command::new("bash")
         .args(["-c", &line])
@@ -217,5 +217,5 @@ fn a_reader_that_has_heard_enough_is_no_error() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    yard.wait_until_empty();
+    env.wait_until_empty();
 }

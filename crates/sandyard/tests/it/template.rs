@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
-/// A root with one program in it: ours, which needs nothing else.
-fn small_root(yard: &Yard) -> std::path::PathBuf {
-    let root = yard.path().join("root");
+/// A root file system with one static program: ours.
+fn small_root(env: &TestEnv) -> std::path::PathBuf {
+    let root = env.path().join("root");
     fs::create_dir_all(root.join("bin")).expect("make");
     fs::copy(env!("CARGO_BIN_EXE_sandyard"), root.join("bin/sandyard")).expect("copy");
     fs::set_permissions(root.join("bin/sandyard"), fs::Permissions::from_mode(0o755))
@@ -17,11 +17,11 @@ fn small_root(yard: &Yard) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_folder_becomes_a_template_that_runs() {
-    let yard = Yard::new();
-    let root = small_root(&yard);
+fn a_directory_is_imported_as_a_template() {
+    let env = TestEnv::new();
+    let root = small_root(&env);
     assert_eq!(
-        yard.out(&[
+        env.out(&[
             "template",
             "--local",
             "import",
@@ -32,7 +32,7 @@ fn a_folder_becomes_a_template_that_runs() {
     );
     let version = format!("sandyard {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(
-        yard.out(&[
+        env.out(&[
             "run",
             "--template",
             "small",
@@ -42,11 +42,11 @@ fn a_folder_becomes_a_template_that_runs() {
         ]),
         version
     );
-    assert!(yard.out(&["template", "--local", "ls"]).contains("small"));
-    assert_eq!(yard.out(&["template", "--local", "rm", "small"]), "small");
-    assert!(!yard.out(&["template", "--local", "ls"]).contains("small"));
+    assert!(env.out(&["template", "--local", "ls"]).contains("small"));
+    assert_eq!(env.out(&["template", "--local", "rm", "small"]), "small");
+    assert!(!env.out(&["template", "--local", "ls"]).contains("small"));
     assert_eq!(
-        yard.sandyard(&["template", "--local", "rm", "host"])
+        env.sandyard(&["template", "--local", "rm", "host"])
             .status
             .code(),
         Some(125)
@@ -54,10 +54,10 @@ fn a_folder_becomes_a_template_that_runs() {
 }
 
 #[test]
-fn an_archive_becomes_a_template_from_a_file_and_from_standard_input() {
-    let yard = Yard::new();
-    let root = small_root(&yard);
-    let archive = yard.path().join("small.tar.gz");
+fn an_archive_is_imported_from_a_file_and_from_standard_input() {
+    let env = TestEnv::new();
+    let root = small_root(&env);
+    let archive = env.path().join("small.tar.gz");
     let packed = Command::new("tar")
         .arg("-czf")
         .arg(&archive)
@@ -67,14 +67,14 @@ fn an_archive_becomes_a_template_from_a_file_and_from_standard_input() {
         .status()
         .expect("tar");
     assert!(packed.success());
-    yard.out(&[
+    env.out(&[
         "template",
         "--local",
         "import",
         "file",
         archive.to_str().expect("UTF-8"),
     ]);
-    let mut command = yard.command(&["template", "--local", "import", "piped", "-"]);
+    let mut command = env.command(&["template", "--local", "import", "piped", "-"]);
     let output = command
         .stdin(fs::File::open(&archive).expect("open"))
         .output()
@@ -86,19 +86,19 @@ fn an_archive_becomes_a_template_from_a_file_and_from_standard_input() {
     );
     for name in ["file", "piped"] {
         assert!(
-            yard.out(&["run", "-T", name, "--", "/bin/sandyard", "--version"])
+            env.out(&["run", "-T", name, "--", "/bin/sandyard", "--version"])
                 .starts_with("sandyard ")
         );
     }
 }
 
 #[test]
-fn what_is_no_archive_or_no_name_is_refused_and_leaves_nothing() {
-    let yard = Yard::new();
-    let junk = yard.path().join("junk");
+fn an_invalid_archive_or_name_is_refused_and_leaves_nothing() {
+    let env = TestEnv::new();
+    let junk = env.path().join("junk");
     fs::write(&junk, vec![7; 100_000]).expect("write");
     for name in ["junk", "../up", "a/b", ""] {
-        let output = yard.sandyard(&[
+        let output = env.sandyard(&[
             "template",
             "--local",
             "import",
@@ -107,5 +107,5 @@ fn what_is_no_archive_or_no_name_is_refused_and_leaves_nothing() {
         ]);
         assert_eq!(output.status.code(), Some(125), "{name}");
     }
-    assert!(!yard.out(&["template", "--local", "ls"]).contains("junk"));
+    assert!(!env.out(&["template", "--local", "ls"]).contains("junk"));
 }

@@ -9,7 +9,7 @@ function (most, life) {
   const width = innerWidth;
   const height = innerHeight;
   const found = [];
-  const told = [];
+  const elements = [];
   let looks = 30000;
   let more = false;
 
@@ -60,7 +60,7 @@ function (most, life) {
         && !(hit.shadowRoot && hit.shadowRoot.contains(element)) && !(hit.control === element);
       if (covered) continue;
       const { text, value } = words(element);
-      told.push({
+      elements.push({
         tag: element.tagName.toLowerCase(),
         kind: element.getAttribute("role") || (element.tagName === "INPUT" ? element.type : "") || "",
         text, value,
@@ -85,7 +85,7 @@ function (most, life) {
   });
   const inner = overlay.attachShadow({ mode: "closed" });
   const colours = ["#d32f2f", "#1565c0", "#2e7d32", "#6a1b9a", "#ad5c00", "#00695c"];
-  told.forEach((item, number) => {
+  elements.forEach((item, number) => {
     const colour = colours[number % colours.length];
     const frame = document.createElement("div");
     paint(frame, {
@@ -108,5 +108,5 @@ function (most, life) {
     overlay.showPopover();
   } catch { /* it is seen without that on most pages */ }
   setTimeout(() => overlay.remove(), life);
-  return { told, more };
+  return { elements, more };
 }

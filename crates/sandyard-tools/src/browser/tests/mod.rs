@@ -2,9 +2,9 @@
 //!
 //! Pages say in their titles what has happened to them, and every answer has the title in it. Without Chromium these fail.
 
-mod hands;
-mod life;
-mod lists;
+mod elements;
+mod input;
+mod lifecycle;
 mod pages;
 mod site;
 mod tabs;
@@ -22,14 +22,14 @@ use super::tools;
 use crate::call::Call;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 /// One browser at a time: they are large.
 static ONE: Mutex<()> = Mutex::const_new(());
 
-/// A workshop with a browser, and a site for it to go to.
-struct Yard {
-    workshop: Arc<Workshop>,
+/// A tool_state with a browser, and a site for it to go to.
+struct TestEnv {
+    tool_state: Arc<ToolState>,
     folder: tempfile::TempDir,
     site: Site,
     _turn: MutexGuard<'static, ()>,
@@ -51,15 +51,15 @@ struct Picture {
     pixels: Vec<u8>,
 }
 
-impl Yard {
+impl TestEnv {
     async fn new() -> Self {
         Self::with_limits(|_| {}).await
     }
 
     async fn with_limits(change: impl FnOnce(&mut super::Limits)) -> Self {
-        let turn = ONE.lock().await;
+        let browser = ONE.lock().await;
         let folder = tempfile::tempdir().unwrap();
-        let mut workshop = Workshop::new(Options {
+        let mut tool_state = ToolState::new(Options {
             workspace: folder.path().to_owned(),
             more_roots: Vec::new(),
             home: folder.path().to_owned(),
@@ -67,13 +67,13 @@ impl Yard {
             port: 6060,
         });
         // What comes to rest does so at once, unless the machine is busy.
-        workshop.browser.limits.rest = Duration::from_secs(30);
-        change(&mut workshop.browser.limits);
+        tool_state.browser.limits.load = Duration::from_secs(30);
+        change(&mut tool_state.browser.limits);
         Self {
-            workshop: Arc::new(workshop),
+            tool_state: Arc::new(tool_state),
             folder,
             site: Site::start().await,
-            _turn: turn,
+            _turn: browser,
         }
     }
 
@@ -87,7 +87,7 @@ impl Yard {
             .find(|tool| tool.name() == name)
             .unwrap();
         let args = args.as_object().unwrap().clone();
-        let answer = tool.call(self.workshop.clone(), args, call).await;
+        let answer = tool.call(self.tool_state.clone(), args, call).await;
         Seen::new(answer.unwrap_or_else(Reply::from))
     }
 

@@ -6,8 +6,8 @@ use super::*;
 
 #[tokio::test]
 async fn a_page_is_shown_as_it_is_painted() {
-    let yard = Yard::new().await;
-    let seen = yard
+    let env = TestEnv::new().await;
+    let seen = env
         .show(
             "<title>Paint</title><body style='margin:0;background:red;height:3000px'>\
              <div style='position:absolute;left:640px;top:0;width:640px;height:800px;background:blue'>",
@@ -15,42 +15,42 @@ async fn a_page_is_shown_as_it_is_painted() {
         .await;
     seen.titled("Paint")
         .has("0 pixels above and 2200 below")
-        .has("[0] (this one) Paint");
+        .has("[0] (current) Paint");
     let picture = seen.picture.as_ref().unwrap();
     assert_eq!((picture.width, picture.height), (1280, 800));
     assert_eq!((seen.colour(0, 0), seen.colour(639, 799)), (RED, RED));
     assert_eq!((seen.colour(640, 0), seen.colour(1279, 799)), (BLUE, BLUE));
 
-    let seen = yard.call("browser_scroll_down", json!({})).await;
+    let seen = env.call("browser_scroll_down", json!({})).await;
     seen.has("640 pixels above and 1560 below");
     assert_eq!((seen.colour(700, 100), seen.colour(700, 200)), (BLUE, RED));
-    yard.call("browser_scroll_up", json!({}))
+    env.call("browser_scroll_up", json!({}))
         .await
         .has("0 pixels above");
-    yard.call("browser_scroll_up", json!({}))
+    env.call("browser_scroll_up", json!({}))
         .await
         .has("0 pixels above");
 }
 
 #[tokio::test]
 async fn what_scrolls_inside_of_a_page_scrolls() {
-    let yard = Yard::new().await;
-    yard.show(
+    let env = TestEnv::new().await;
+    env.show(
         "<body style='margin:0;overflow:hidden'><div id=a style='height:800px;overflow:auto'>\
          <div style='height:640px;background:red'></div><div style='height:2000px;background:blue'></div>",
     )
     .await;
-    let seen = yard.call("browser_scroll_down", json!({})).await;
+    let seen = env.call("browser_scroll_down", json!({})).await;
     assert_eq!(seen.colour(10, 10), BLUE);
-    let seen = yard.call("browser_scroll_up", json!({})).await;
+    let seen = env.call("browser_scroll_up", json!({})).await;
     assert_eq!(seen.colour(10, 10), RED);
 }
 
 #[tokio::test]
 async fn what_cannot_be_opened_says_why() {
-    let yard = Yard::with_limits(|limits| limits.navigation = Duration::from_secs(20)).await;
-    let open = async |url: String| yard.call("browser_navigation", json!({ "url": url })).await;
-    let root = &yard.site.root;
+    let env = TestEnv::with_limits(|limits| limits.navigation = Duration::from_secs(20)).await;
+    let open = async |url: String| env.call("browser_navigation", json!({ "url": url })).await;
+    let root = &env.site.root;
 
     open("http://127.0.0.1:1/".into())
         .await
@@ -60,14 +60,16 @@ async fn what_cannot_be_opened_says_why() {
     drop(closed);
     open(nobody.to_string())
         .await
-        .refused("nothing listens there");
+        .refused("no program listens there");
     open("file:///etc/passwd".into())
         .await
         .refused("outside of the workspace");
     open("chrome://version".into())
         .await
-        .refused("chrome: is not opened");
-    open(format!("{root}/circle")).await.refused("in circles");
+        .refused("chrome: URLs cannot be opened");
+    open(format!("{root}/circle"))
+        .await
+        .refused("too many redirects");
     open(format!("{root}/page/999"))
         .await
         .titled("none")
@@ -81,14 +83,14 @@ async fn what_cannot_be_opened_says_why() {
         .await
         .titled("none")
         .has("did not answer within 20 seconds");
-    let parts = yard
+    let parts = env
         .site
         .page("<title>Parts</title><body style='background:green'><img src=/never>");
     let seen = open(parts).await;
     seen.titled("Parts").has("still loading");
     assert_eq!(seen.colour(600, 600), GREEN);
 
-    let path = yard.folder.path().join("here.html");
+    let path = env.folder.path().join("here.html");
     std::fs::write(&path, "<title>Here</title>").unwrap();
     open(format!("file://{}", path.display()))
         .await
@@ -103,20 +105,20 @@ async fn what_cannot_be_opened_says_why() {
 
 #[tokio::test]
 async fn a_link_whose_page_does_not_come_is_told() {
-    let yard = Yard::with_limits(|limits| {
+    let env = TestEnv::with_limits(|limits| {
         limits.navigation = Duration::from_secs(20);
-        limits.rest = Duration::from_secs(5);
+        limits.load = Duration::from_secs(5);
     })
     .await;
-    yard.show("<title>Before</title><body style='background:green'><a href=/never>x</a>")
+    env.show("<title>Before</title><body style='background:green'><a href=/never>x</a>")
         .await;
-    let seen = yard.call("browser_click", json!({ "selector": "a" })).await;
+    let seen = env.call("browser_click", json!({ "selector": "a" })).await;
     seen.has("still loading");
     assert_eq!(seen.colour(600, 600), GREEN);
-    yard.call("browser_wait", json!({}))
+    env.call("browser_wait", json!({}))
         .await
         .has("still loading");
-    yard.show("<title>After</title>")
+    env.show("<title>After</title>")
         .await
         .titled("After")
         .lacks("still loading");
@@ -124,25 +126,25 @@ async fn a_link_whose_page_does_not_come_is_told() {
 
 #[tokio::test]
 async fn links_do_not_lead_out_of_the_workspace() {
-    let yard = Yard::new().await;
-    let path = yard.folder.path().join("here.html");
+    let env = TestEnv::new().await;
+    let path = env.folder.path().join("here.html");
     std::fs::write(
         &path,
         "<title>Here</title><a href=file:///etc/passwd>out</a>",
     )
     .unwrap();
     let url = format!("file://{}", path.display());
-    yard.call("browser_navigation", json!({ "url": url }))
+    env.call("browser_navigation", json!({ "url": url }))
         .await
         .titled("Here");
-    let seen = yard.call("browser_click", json!({ "selector": "a" })).await;
+    let seen = env.call("browser_click", json!({ "selector": "a" })).await;
     seen.has("was left").lacks("root:").has("URL: about:blank");
 }
 
 #[tokio::test]
 async fn large_pictures_are_made_smaller() {
-    let yard = Yard::new().await;
-    let seen = yard
+    let env = TestEnv::new().await;
+    let seen = env
         .show(
             "<title>Noise</title><body style='margin:0'><canvas width=1280 height=800></canvas><script>\
              const c = document.querySelector('canvas').getContext('2d'), d = c.createImageData(1280, 800);\
@@ -155,44 +157,44 @@ async fn large_pictures_are_made_smaller() {
         picture.bytes <= 1024 * 1024 && picture.width < 1280,
         "{picture:?}"
     );
-    seen.titled("Noise").has("of its size: divide");
+    seen.titled("Noise").has(": divide its coordinates");
 }
 
 #[tokio::test]
 async fn pages_that_misbehave_are_bounded() {
-    let yard = Yard::with_limits(|limits| limits.navigation = Duration::from_secs(90)).await;
-    yard.show(
+    let env = TestEnv::with_limits(|limits| limits.navigation = Duration::from_secs(90)).await;
+    env.show(
         "<title>Talks</title><script>setInterval(() => { for (let i = 0; i < 1000; i++) \
          console.log('x'.repeat(1000)) }, 1)</script>",
     )
     .await
     .titled("Talks");
-    let seen = yard
+    let seen = env
         .show("<title>Large</title><script>for (let i = 0; i < 60000; i++) document.write('<a href=#>x</a> ')</script>")
         .await;
     seen.titled("Large");
-    let seen = yard
+    let seen = env
         .call("browser_view_interactive_elements", json!({}))
         .await;
-    seen.has("300 elements can be used")
+    seen.has("300 interactive elements")
         .has("There are more than these 300");
     assert!(seen.text.len() < 40_000);
 
-    let url = yard
+    let url = env
         .site
         .page("<title>Busy</title><body style='height:700px' onclick='for (;;) {}'>");
-    yard.call("browser_navigation", json!({ "url": url }))
+    env.call("browser_navigation", json!({ "url": url }))
         .await
         .titled("Busy");
-    let seen = yard
+    let seen = env
         .call(
             "browser_click",
             json!({ "coordinate_x": 50, "coordinate_y": 50 }),
         )
         .await;
     assert!(seen.text.contains("does not respond"), "{}", seen.text);
-    let url = yard.site.page("<title>Again</title>");
-    yard.call("browser_restart", json!({ "url": url }))
+    let url = env.site.page("<title>Again</title>");
+    env.call("browser_restart", json!({ "url": url }))
         .await
         .titled("Again");
 }

@@ -1,63 +1,64 @@
-//! The tools.
+//! The browser tools.
 
-mod going;
-mod hands;
-mod lists;
-mod writing;
+mod elements;
+mod input;
+mod navigation;
+mod text_input;
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::Turn;
-use super::look::{Said, look};
-use super::page::Rest;
+use super::BrowserGuard;
+use super::observe::{Summary, observe};
+use super::page::LoadState;
 use super::pipe::Failure;
-use crate::call::Call;
 use crate::reply::{Answer, Problem};
 use crate::tool::Tool;
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
-/// All of them, in the order they are shown.
+/// All browser tools, in the order they are listed.
 pub(crate) fn tools() -> Vec<Tool> {
-    let mut all = going::tools();
-    all.extend(lists::tools());
-    all.extend(hands::tools());
-    all.extend(writing::tools());
+    let mut all = navigation::tools();
+    all.extend(elements::tools());
+    all.extend(input::tools());
+    all.extend(text_input::tools());
     all
 }
 
-/// Does the work unless the call is cancelled first.
-async fn unless_cancelled(call: Call, work: impl Future<Output = Answer>) -> Answer {
-    tokio::select! {
-        answer = work => answer,
-        () = call.cancelled.cancelled() => Err(Problem::new("the call was cancelled")),
-    }
+/// Exclusive use of the browser for one call.
+async fn acquire(tool_state: &ToolState) -> Result<BrowserGuard, Problem> {
+    tool_state.browser.acquire(tool_state).await
 }
 
-/// A turn with the browser for one call.
-async fn turn(workshop: &Workshop) -> Result<Turn, Problem> {
-    workshop.browser.turn(workshop).await
-}
-
-/// Waits for the page after something was done in it, then looks at it.
-async fn rest_and_look(workshop: &Arc<Workshop>, turn: &Turn, words: impl Into<String>) -> Answer {
-    let rest = rest(turn).await?;
-    let said = Said {
-        words: words.into(),
-        rest: Some(rest),
-        more: None,
+/// Waits for the page to load after an action, then builds the reply.
+async fn observe_after_load(
+    tool_state: &Arc<ToolState>,
+    browser: &BrowserGuard,
+    text: impl Into<String>,
+) -> Answer {
+    let load_state = wait_for_load(browser).await?;
+    let summary = Summary {
+        text: text.into(),
+        load_state: Some(load_state),
+        details: None,
     };
-    look(turn, &workshop.workspace, said).await
+    observe(browser, &tool_state.workspace, summary).await
 }
 
-/// Waits for the page that is looked at after something was done, which may be another than before.
-async fn rest(turn: &Turn) -> Result<Rest, Problem> {
-    let deadline = Instant::now() + turn.limits.rest;
+/// Waits for the current page to load after an action, which may have changed the current tab.
+async fn wait_for_load(browser: &BrowserGuard) -> Result<LoadState, Problem> {
+    let deadline = Instant::now() + browser.limits.load;
     let mut tries = 0;
     loop {
-        match turn.running()?.page().await?.rest(deadline).await {
-            // A page may close itself; there is another to look at then.
+        match browser
+            .running()?
+            .page()
+            .await?
+            .wait_for_load(deadline)
+            .await
+        {
+            // A page may close itself; then there is another current tab.
             Err(Failure::Closed) if tries < 3 => tries += 1,
             other => return Ok(other?),
         }

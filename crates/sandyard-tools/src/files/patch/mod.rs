@@ -1,4 +1,4 @@
-//! Patches of several files, in the form that starts with `*** Begin Patch`.
+//! `apply_patch`: patches in the format that starts with `*** Begin Patch`.
 
 mod locate;
 mod parse;
@@ -10,31 +10,31 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::blocking;
-use super::change::turn;
+use super::change::lock_changes;
 use super::diff::diff;
 use crate::reply::{Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
 use crate::workspace::Workspace;
 
-/// Most characters that are told about one patch.
-const MAX_TOLD: usize = 20_000;
+/// Maximum length of the diffs of a patch, in bytes.
+const MAX_DIFFS: usize = 20_000;
 
-const DESCRIPTION: &str = "Changes several files at once: everything in the patch is done, or nothing. The form:\n\
+const DESCRIPTION: &str = "Change several files with a patch. Either the whole patch is applied, or nothing. Format:\n\
     *** Begin Patch\n\
-    *** Add File: PATH (then every line of it with a + before it)\n\
+    *** Add File: PATH (followed by all lines of the file, each with a leading +)\n\
     *** Delete File: PATH\n\
-    *** Update File: PATH (then perhaps *** Move to: NEW_PATH, then changes)\n\
-    @@ a line above the change, where the place is not clear without it\n \
-    an unchanged line (a space before it)\n\
-    -a line to be removed\n\
-    +a line to be added\n\
-    *** End of File (after a change at the very end)\n\
+    *** Update File: PATH (optionally followed by *** Move to: NEW_PATH, then the changes)\n\
+    @@ a line above the change (optional, if the position is ambiguous)\n \
+    an unchanged line (with a leading space)\n\
+    -a line to remove\n\
+    +a line to add\n\
+    *** End of File (after a change at the end of the file)\n\
     *** End Patch\n\
-    Give about three unchanged lines before and after every change.";
+    Include about three unchanged lines before and after each change.";
 
 #[derive(Deserialize, JsonSchema)]
 struct PatchArguments {
-    /// The whole patch, from "*** Begin Patch" to "*** End Patch".
+    /// The complete patch, from "*** Begin Patch" to "*** End Patch".
     input: String,
 }
 
@@ -45,29 +45,29 @@ pub(super) fn patch_tool() -> Tool {
         "Apply a patch",
         Effect::Changes,
         DESCRIPTION,
-        |workshop, arguments, _call| async move {
+        |tool_state, arguments, _call| async move {
             let done = blocking(move || {
-                let workspace = &workshop.workspace;
+                let workspace = &tool_state.workspace;
                 let changed = apply(&arguments.input, |path| workspace.resolve_file(path))?;
-                Ok(told(workspace, &changed))
+                Ok(summary(workspace, &changed))
             });
             Ok(Reply::text(done.await?))
         },
     )
 }
 
-/// One file a patch has changed.
+/// A file that a patch changed.
 #[derive(Debug)]
 pub(crate) struct Changed {
-    /// Which.
+    /// Its path.
     pub(crate) path: PathBuf,
-    /// Its text before; none: it was not there (or was removed unread).
+    /// The text before; none if the file did not exist, or was removed without being read.
     pub(crate) before: Option<String>,
-    /// Its text now; none: it is gone.
+    /// The text after; none if the file was removed.
     pub(crate) after: Option<String>,
 }
 
-/// Applies a patch whose paths are relative to a folder and must stay in it.
+/// Applies a patch whose paths are relative to a folder and must stay below it.
 pub(crate) fn apply_patch_below(
     workspace: &Workspace,
     root: &Path,
@@ -80,32 +80,32 @@ pub(crate) fn apply_patch_below(
             return Ok(real);
         }
         Err(Problem::new(format!(
-            "{path} is outside of {}: the patch may only change files below it",
+            "{path} is outside of {}: the patch can only change files below it",
             root.display()
         )))
     })
 }
 
-/// Checks the whole patch, then does all of it or nothing.
+/// Checks the whole patch, then applies all of it or nothing.
 fn apply(
     input: &str,
     resolve: impl Fn(&str) -> Result<PathBuf, Problem>,
 ) -> Result<Vec<Changed>, Problem> {
     let sections = parse::parse(input)?;
-    let _turn = turn()?;
+    let _lock = lock_changes()?;
     let mut plan = plan::Plan::default();
     for section in &sections {
         plan.add(section, &resolve)?;
     }
-    plan.carry_out()
+    plan.apply()
 }
 
-/// What was done, for people and models.
-pub(crate) fn told(workspace: &Workspace, changed: &[Changed]) -> String {
+/// The list of changed files with their diffs.
+pub(crate) fn summary(workspace: &Workspace, changed: &[Changed]) -> String {
     let mut list = String::from("Done:\n");
     let mut diffs = String::new();
     for file in changed {
-        let name = workspace.shown(&file.path);
+        let name = workspace.display(&file.path);
         let letter = match (&file.before, &file.after) {
             (_, None) => 'D',
             (None, Some(_)) => 'A',
@@ -113,7 +113,7 @@ pub(crate) fn told(workspace: &Workspace, changed: &[Changed]) -> String {
         };
         list.push_str(&format!("{letter} {name}\n"));
         if let (Some(before), Some(after)) = (&file.before, &file.after)
-            && diffs.len() < MAX_TOLD
+            && diffs.len() < MAX_DIFFS
         {
             diffs.push_str(&diff(&name, before, after));
         }
@@ -123,7 +123,7 @@ pub(crate) fn told(workspace: &Workspace, changed: &[Changed]) -> String {
     } else {
         format!("{list}\n{diffs}")
     };
-    crate::reply::cut(text, MAX_TOLD * 2)
+    crate::reply::truncate(text, MAX_DIFFS * 2)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Changed;
 use super::locate;
 use super::parse::Section;
-use crate::files::change::{self, Temporary, write_atomically, write_like};
+use crate::files::change::{self, Temporary, write_atomically, write_with_mode_of};
 use crate::files::open::{check, failed};
 use crate::reply::Problem;
 
@@ -135,10 +135,10 @@ impl Plan {
     }
 
     /// Does all of it; takes back what was done if something fails.
-    pub(super) fn carry_out(self) -> Result<Vec<Changed>, Problem> {
+    pub(super) fn apply(self) -> Result<Vec<Changed>, Problem> {
         let mut done = Done::default();
         for (path, file) in &self.files {
-            if let Err(problem) = done.carry_out(path, file) {
+            if let Err(problem) = done.apply(path, file) {
                 done.take_back();
                 return Err(Problem::new(format!("nothing was changed: {problem}")));
             }
@@ -170,7 +170,7 @@ struct Done<'a> {
 }
 
 impl<'a> Done<'a> {
-    fn carry_out(&mut self, path: &'a Path, file: &'a File) -> Result<(), Problem> {
+    fn apply(&mut self, path: &'a Path, file: &'a File) -> Result<(), Problem> {
         match (&file.was, &file.will_be) {
             (Was::Absent, None) => {}
             (Was::Text(was), Some(text)) if was == text => {}
@@ -179,13 +179,13 @@ impl<'a> Done<'a> {
                 self.rewritten.push((path, was));
             }
             (Was::Absent, Some(text)) => {
-                write_like(path, text, file.like.as_ref())?;
+                write_with_mode_of(path, text, file.like.as_ref())?;
                 self.created.push(path);
             }
             // Deleted and made again.
             (Was::Unread, Some(text)) => {
                 self.put_aside(path)?;
-                write_like(path, text, None)?;
+                write_with_mode_of(path, text, None)?;
                 self.created.push(path);
             }
             (Was::Unread | Was::Text(_), None) => self.put_aside(path)?,

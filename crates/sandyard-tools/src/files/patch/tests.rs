@@ -5,45 +5,40 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use super::apply_patch_below;
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
 fn patch(body: &str) -> serde_json::Value {
     json!({"input": format!("*** Begin Patch\n{body}\n*** End Patch")})
 }
 
-async fn apply(bench: &Bench, body: &str) -> String {
-    bench.text("apply_patch", patch(body)).await
+async fn apply(env: &TestEnv, body: &str) -> String {
+    env.text("apply_patch", patch(body)).await
 }
 
-async fn refuse(bench: &Bench, body: &str, words: &str) {
-    let problem = bench.problem("apply_patch", patch(body)).await;
+async fn refuse(env: &TestEnv, body: &str, words: &str) {
+    let problem = env.problem("apply_patch", patch(body)).await;
     assert!(problem.contains(words), "{words}: {problem}");
 }
 
 #[tokio::test]
 async fn files_are_added_updated_moved_and_deleted_together() {
-    let bench = Bench::new();
-    bench.file("old.txt", "a\nb\nc\n");
-    bench.file("gone.bin", b"\0\xff");
-    bench.file("from.sh", "#!/bin/sh\necho hello\n");
-    std::fs::set_permissions(
-        bench.path("from.sh"),
-        std::fs::Permissions::from_mode(0o755),
-    )
-    .unwrap();
+    let env = TestEnv::new();
+    env.file("old.txt", "a\nb\nc\n");
+    env.file("gone.bin", b"\0\xff");
+    env.file("from.sh", "#!/bin/sh\necho hello\n");
+    std::fs::set_permissions(env.path("from.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let told = apply(
-        &bench,
+        &env,
         "*** Add File: new/file.txt\n+first\n+\n+third\n*** Update File: old.txt\n@@\n a\n-b\n+B\n c\n\
          *** Delete File: gone.bin\n\
          *** Update File: from.sh\n*** Move to: bin/to.sh\n@@\n #!/bin/sh\n-echo hello\n+echo bye",
     )
     .await;
-    assert_eq!(bench.content("new/file.txt"), "first\n\nthird\n");
-    assert_eq!(bench.content("old.txt"), "a\nB\nc\n");
-    assert_eq!(bench.content("bin/to.sh"), "#!/bin/sh\necho bye\n");
+    assert_eq!(env.content("new/file.txt"), "first\n\nthird\n");
+    assert_eq!(env.content("old.txt"), "a\nB\nc\n");
+    assert_eq!(env.content("bin/to.sh"), "#!/bin/sh\necho bye\n");
     assert_eq!(
-        bench
-            .path("bin/to.sh")
+        env.path("bin/to.sh")
             .metadata()
             .unwrap()
             .permissions()
@@ -51,7 +46,7 @@ async fn files_are_added_updated_moved_and_deleted_together() {
             & 0o777,
         0o755
     );
-    assert!(!bench.path("gone.bin").exists() && !bench.path("from.sh").exists());
+    assert!(!env.path("gone.bin").exists() && !env.path("from.sh").exists());
     for line in [
         "A new/file.txt",
         "M old.txt",
@@ -62,7 +57,7 @@ async fn files_are_added_updated_moved_and_deleted_together() {
     ] {
         assert!(told.contains(line), "{line}: {told}");
     }
-    let left: Vec<_> = std::fs::read_dir(bench.path(""))
+    let left: Vec<_> = std::fs::read_dir(env.path(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
@@ -71,77 +66,76 @@ async fn files_are_added_updated_moved_and_deleted_together() {
 
 #[tokio::test]
 async fn changes_are_found_by_their_lines_and_headers() {
-    let bench = Bench::new();
-    bench.file(
+    let env = TestEnv::new();
+    env.file(
         "a.py",
         "class A:\n    def f(self):\n        pass\n\nclass B:\n    def f(self):\n        pass\n",
     );
     apply(
-        &bench,
+        &env,
         "*** Update File: a.py\n@@ class B:\n@@     def f(self):\n-        pass\n+        return 1",
     )
     .await;
     assert_eq!(
-        bench.content("a.py"),
+        env.content("a.py"),
         "class A:\n    def f(self):\n        pass\n\nclass B:\n    def f(self):\n        return 1\n"
     );
     // Without a place: at the end. With a header: after it.
     apply(
-        &bench,
+        &env,
         "*** Update File: a.py\n@@\n+# end\n*** Update File: a.py\n@@ class A:\n+    x = 1",
     )
     .await;
     assert!(
-        bench
-            .content("a.py")
+        env.content("a.py")
             .starts_with("class A:\n    x = 1\n    def f")
     );
-    assert!(bench.content("a.py").ends_with("return 1\n# end\n"));
-    bench.file("same", "x\ny\nx\n");
+    assert!(env.content("a.py").ends_with("return 1\n# end\n"));
+    env.file("same", "x\ny\nx\n");
     apply(
-        &bench,
+        &env,
         "*** Update File: same\n@@\n-x\n+last\n*** End of File",
     )
     .await;
-    assert_eq!(bench.content("same"), "x\ny\nlast\n");
+    assert_eq!(env.content("same"), "x\ny\nlast\n");
     // An empty line whose space was lost; no @@ before the first change; several changes.
-    bench.file("several", "1\n\n2\n3\n4\n5\n");
+    env.file("several", "1\n\n2\n3\n4\n5\n");
     apply(
-        &bench,
+        &env,
         "*** Update File: several\n 1\n\n-2\n+two\n@@\n 4\n-5\n+five\n+six",
     )
     .await;
-    assert_eq!(bench.content("several"), "1\n\ntwo\n3\n4\nfive\nsix\n");
+    assert_eq!(env.content("several"), "1\n\ntwo\n3\n4\nfive\nsix\n");
 }
 
 #[tokio::test]
 async fn empty_lines_between_files_mean_nothing() {
-    let bench = Bench::new();
-    bench.file("b", "1\n2\n");
-    bench.file("c", "3\n\n\n4\n");
+    let env = TestEnv::new();
+    env.file("b", "1\n2\n");
+    env.file("c", "3\n\n\n4\n");
     let body = "\n*** Add File: a\n+x\n\n\n*** Update File: b\n@@\n-1\n+one\n\n\
          *** Delete File: d\n\n*** Update File: c\n 3\n\n\n-4\n+four\n";
-    bench.file("d", "");
-    apply(&bench, body).await;
-    assert_eq!(bench.content("a"), "x\n");
-    assert_eq!(bench.content("b"), "one\n2\n");
-    assert_eq!(bench.content("c"), "3\n\n\nfour\n");
-    assert!(!bench.path("d").exists());
+    env.file("d", "");
+    apply(&env, body).await;
+    assert_eq!(env.content("a"), "x\n");
+    assert_eq!(env.content("b"), "one\n2\n");
+    assert_eq!(env.content("c"), "3\n\n\nfour\n");
+    assert!(!env.path("d").exists());
 }
 
 #[tokio::test]
 async fn spaces_at_the_end_and_ends_of_lines_stay_as_the_file_has_them() {
-    let bench = Bench::new();
-    bench.file("spaces", "a  \nb\t\nc");
-    apply(&bench, "*** Update File: spaces\n@@\n a\n-b\n+B").await;
-    assert_eq!(bench.content("spaces"), "a  \nB\nc");
-    bench.file("windows", "a\r\nb\r\nc\r\n");
-    apply(&bench, "*** Update File: windows\n@@\n a\n-b\n+B\n+B2\n c").await;
-    assert_eq!(bench.content("windows"), "a\r\nB\r\nB2\r\nc\r\n");
-    bench.file("exact", "x \nx\n");
-    apply(&bench, "*** Update File: exact\n@@\n-x\n+y").await;
+    let env = TestEnv::new();
+    env.file("spaces", "a  \nb\t\nc");
+    apply(&env, "*** Update File: spaces\n@@\n a\n-b\n+B").await;
+    assert_eq!(env.content("spaces"), "a  \nB\nc");
+    env.file("windows", "a\r\nb\r\nc\r\n");
+    apply(&env, "*** Update File: windows\n@@\n a\n-b\n+B\n+B2\n c").await;
+    assert_eq!(env.content("windows"), "a\r\nB\r\nB2\r\nc\r\n");
+    env.file("exact", "x \nx\n");
+    apply(&env, "*** Update File: exact\n@@\n-x\n+y").await;
     assert_eq!(
-        bench.content("exact"),
+        env.content("exact"),
         "x \ny\n",
         "what is exactly so comes first"
     );
@@ -149,8 +143,8 @@ async fn spaces_at_the_end_and_ends_of_lines_stay_as_the_file_has_them() {
 
 #[tokio::test]
 async fn nothing_is_done_unless_everything_can_be() {
-    let bench = Bench::new();
-    bench.file("a", "1\n2\n3\n");
+    let env = TestEnv::new();
+    env.file("a", "1\n2\n3\n");
     let begin = "*** Add File: new\n+x\n*** Delete File: a\n";
     for (body, words) in [
         (
@@ -165,9 +159,9 @@ async fn nothing_is_done_unless_everything_can_be() {
         ("*** Add File: /etc/new\n+x", "outside of the workspace"),
         ("*** Delete File: .", "is a folder"),
     ] {
-        refuse(&bench, &format!("{begin}{body}"), words).await;
-        assert!(!bench.path("new").exists(), "{body}");
-        assert_eq!(bench.content("a"), "1\n2\n3\n", "{body}");
+        refuse(&env, &format!("{begin}{body}"), words).await;
+        assert!(!env.path("new").exists(), "{body}");
+        assert_eq!(env.content("a"), "1\n2\n3\n", "{body}");
     }
     for (body, words) in [
         (
@@ -180,36 +174,36 @@ async fn nothing_is_done_unless_everything_can_be() {
         ("@@ nowhere\n-1\n+one", "no line \"nowhere\""),
         ("*** Move to: a\n@@\n-1\n+one", "where it is"),
     ] {
-        refuse(&bench, &format!("*** Update File: a\n{body}"), words).await;
-        assert_eq!(bench.content("a"), "1\n2\n3\n", "{body}");
+        refuse(&env, &format!("*** Update File: a\n{body}"), words).await;
+        assert_eq!(env.content("a"), "1\n2\n3\n", "{body}");
     }
 }
 
 #[tokio::test]
 async fn what_fails_while_it_is_done_is_taken_back() {
-    let bench = Bench::new();
-    bench.file("a", "1\n");
-    bench.file("b", "2\n");
-    bench.file("c", "a file, so that no folder can be made\n");
+    let env = TestEnv::new();
+    env.file("a", "1\n");
+    env.file("b", "2\n");
+    env.file("c", "a file, so that no folder can be made\n");
     refuse(
-        &bench,
+        &env,
         "*** Update File: a\n@@\n-1\n+one\n*** Delete File: b\n*** Add File: b2\n+x\n*** Add File: c2/../c/file\n+x",
         "",
     )
     .await;
     assert_eq!(
-        (bench.content("a"), bench.content("b")),
+        (env.content("a"), env.content("b")),
         ("1\n".to_owned(), "2\n".to_owned())
     );
-    assert!(!bench.path("b2").exists());
-    let names = std::fs::read_dir(bench.path("")).unwrap().count();
+    assert!(!env.path("b2").exists());
+    let names = std::fs::read_dir(env.path("")).unwrap().count();
     assert_eq!(names, 3, "nothing is left over");
 }
 
 #[tokio::test]
 async fn what_is_no_patch_is_explained() {
-    let bench = Bench::new();
-    bench.file("a", "1\n");
+    let env = TestEnv::new();
+    env.file("a", "1\n");
     for (input, words) in [
         ("", "Begin Patch"),
         ("diff --git a b", "Begin Patch"),
@@ -245,30 +239,30 @@ async fn what_is_no_patch_is_explained() {
             "follow a change",
         ),
     ] {
-        let problem = bench.problem("apply_patch", json!({"input": input})).await;
+        let problem = env.problem("apply_patch", json!({"input": input})).await;
         assert!(problem.contains(words), "{input}: {problem}");
     }
-    assert_eq!(bench.content("a"), "1\n");
+    assert_eq!(env.content("a"), "1\n");
 }
 
 #[test]
 fn a_patch_can_be_kept_in_a_folder() {
-    let bench = Bench::new();
-    bench.file("slides/a", "1\n");
-    bench.file("other", "1\n");
-    let workspace = &bench.workshop.workspace;
+    let env = TestEnv::new();
+    env.file("slides/a", "1\n");
+    env.file("other", "1\n");
+    let workspace = &env.tool_state.workspace;
     let apply = |path: &str| {
         let input = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-1\n+2\n*** End Patch");
-        apply_patch_below(workspace, &bench.path("slides"), &input)
+        apply_patch_below(workspace, &env.path("slides"), &input)
     };
     let changed = apply("a").unwrap();
     assert_eq!(changed[0].after.as_deref(), Some("2\n"));
     for outside in [
         "../other",
         "/etc/passwd",
-        &bench.path("other").display().to_string(),
+        &env.path("other").display().to_string(),
     ] {
         assert!(apply(outside).is_err(), "{outside}");
     }
-    assert_eq!(bench.content("other"), "1\n");
+    assert_eq!(env.content("other"), "1\n");
 }

@@ -1,10 +1,10 @@
 //! The text of PDF documents.
 //!
-//! A document may be made to harm whoever reads it. Streams are unpacked up to a limit, the work has a thread of its
-//! own with much stack, a panic ends only that, and when the time is up nobody waits for it any more.
+//! A document may be malicious. Streams are decompressed up to a limit, the parser runs on its own thread with a large stack, a panic
+//! fails only that call, and the parser is abandoned when the time is up.
 
 mod page;
-mod pen;
+mod text_writer;
 
 use std::cell::Cell;
 
@@ -15,32 +15,32 @@ use super::lines::MAX_SHOWN;
 use super::read::Part;
 use crate::reply::Problem;
 
-/// Largest document.
+/// Maximum size of a document, in bytes.
 pub(super) const MAX_SIZE: usize = 32 * 1024 * 1024;
-/// What one stream of objects, or a font's table, may unpack to.
+/// Maximum decompressed size of an object stream or a font table.
 const MAX_STREAM: usize = 8 * 1024 * 1024;
-/// What all streams of objects may unpack to together.
+/// Maximum decompressed size of all object streams together.
 const MAX_STREAMS: usize = 64 * 1024 * 1024;
 
 thread_local! {
-    /// What streams of objects may still unpack to in the document that this thread reads.
+    /// Remaining decompressed size of object streams in the document that this thread reads.
     static LEFT: Cell<usize> = const { Cell::new(MAX_STREAMS) };
 }
 
 /// The text of some pages.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// With a heading for each page.
+    /// The text, with a heading for each page.
     pub(super) text: String,
-    /// The number of the last page in it.
+    /// Number of the last page in `text`.
     pub(super) last: u64,
-    /// How many pages the document has.
+    /// Number of pages of the document.
     pub(super) pages: u64,
-    /// That page alone was too much.
+    /// Whether a single page was too long.
     pub(super) is_cut: bool,
 }
 
-/// Reads pages.
+/// Extracts the text of pages.
 pub(super) async fn text(bytes: Vec<u8>, part: Part, bounds: &Bounds) -> Result<Text, Problem> {
     let own_bounds = bounds.clone();
     deep(bounds, move || pages(&bytes, part, &own_bounds)).await
@@ -60,12 +60,12 @@ fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
     })?;
     if LEFT.get() == 0 {
         return Err(Problem::new(
-            "the PDF unpacks to too much: use a command (pdftotext) for it",
+            "the decompressed PDF is too large: use a command (pdftotext)",
         ));
     }
     if document.is_encrypted() && document.encryption_state.is_none() {
         return Err(Problem::new(
-            "the PDF needs a password: take it off with a command (qpdf --decrypt) first",
+            "the PDF needs a password: remove it with a command (qpdf --decrypt) first",
         ));
     }
     let pages = document.get_pages();
@@ -75,7 +75,7 @@ fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
         pages: pages.len() as u64,
         is_cut: false,
     };
-    let mut has_words = false;
+    let mut has_text = false;
     let first = usize::try_from(part.first - 1).unwrap_or(usize::MAX);
     let limit = usize::try_from(part.limit).unwrap_or(usize::MAX);
     for (number, page) in pages.into_iter().skip(first).take(limit) {
@@ -83,10 +83,10 @@ fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
             .unwrap_or_else(|why| format!("[this page cannot be read: {why}]"));
         if bounds.are_over() {
             return Err(Problem::new(
-                "the PDF takes too long to be read: use a command (pdftotext) for it",
+                "reading the PDF takes too long: use a command (pdftotext)",
             ));
         }
-        has_words |= !text.trim().is_empty();
+        has_text |= !text.trim().is_empty();
         let text = format!("--- page {number} ---\n{}\n", text.trim_end());
         let length = found.text.chars().count() + text.chars().count();
         if length > MAX_SHOWN && found.last > 0 {
@@ -102,32 +102,31 @@ fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
     }
     if found.last == 0 {
         return Err(Problem::new(format!(
-            "the PDF has {} pages: there is no page {}",
+            "the PDF has {} pages: page {} does not exist",
             found.pages, part.first
         )));
     }
-    if !has_words {
+    if !has_text {
         found.text.push_str(
-            "[no text is in these pages, they may be scanned: make images of them with a command (pdftoppm -png) and \
-             read those]",
+            "[these pages contain no text, they may be scanned: convert them to images with a command (pdftoppm -png) and read those]",
         );
     }
     Ok(found)
 }
 
-/// Takes every object but streams of objects that are too much. It is asked for every object before it is unpacked.
+/// Drops object streams that exceed the limit. The parser calls this for every object before it decompresses it.
 fn within_bounds(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
     let Ok(stream) = object.as_stream() else {
         return Some((id, object.clone()));
     };
     if stream.dict.has_type(b"ObjStm") {
-        let most = MAX_STREAM.min(LEFT.get());
-        // None is left when it is exactly what was allowed, too.
-        let unpacked = stream.get_plain_content_with_limit(most).ok();
-        let size = unpacked.as_ref().map_or(most, Vec::len);
-        LEFT.set(LEFT.get() - size.min(most));
+        let limit = MAX_STREAM.min(LEFT.get());
+        // Also none when the size is exactly the limit.
+        let unpacked = stream.get_plain_content_with_limit(limit).ok();
+        let size = unpacked.as_ref().map_or(limit, Vec::len);
+        LEFT.set(LEFT.get() - size.min(limit));
         unpacked?;
     }
-    // Only what comes out of a stream of objects is taken from here, and no stream does.
+    // The parser takes only objects of object streams from here, and those are never streams.
     Some((id, Object::Null))
 }

@@ -9,7 +9,7 @@ use lopdf::content::Content;
 use lopdf::{Dictionary, Document, Encoding, Object, ObjectId, Stream};
 
 use super::MAX_STREAM;
-use super::pen::{Font, Pen, number};
+use super::text_writer::{Font, TextWriter, number};
 use crate::files::blocking::Bounds;
 use crate::files::lines::MAX_SHOWN;
 
@@ -31,14 +31,14 @@ pub(super) fn text(document: &Document, page: ObjectId, bounds: &Bounds) -> lopd
     let mut reader = Reader {
         document,
         bounds,
-        pen: Pen::default(),
+        writer: TextWriter::default(),
         encodings: HashMap::new(),
         forms: 0,
         room: MAX_PAGE,
         is_short: false,
     };
     reader.draw(&content, &resources, 0)?;
-    let mut text = reader.pen.text;
+    let mut text = reader.writer.text;
     if reader.is_short {
         text.push_str(
             "\n[some of this page was left out: its forms are too many, too deep or too large]",
@@ -53,7 +53,7 @@ type Resources<'a> = Vec<&'a Dictionary>;
 struct Reader<'a> {
     document: &'a Document,
     bounds: &'a Bounds,
-    pen: Pen<'a>,
+    writer: TextWriter<'a>,
     /// What the codes of fonts mean, by where the font is in memory.
     encodings: HashMap<*const Dictionary, Option<Rc<Encoding<'a>>>>,
     /// How many forms have been drawn.
@@ -73,7 +73,8 @@ impl<'a> Reader<'a> {
     ) -> lopdf::Result<()> {
         let content = Content::decode(content)?;
         for (count, operation) in content.operations.iter().enumerate() {
-            if self.pen.text.len() > MAX_SHOWN * 8 || (count % 1024 == 0 && self.bounds.are_over())
+            if self.writer.text.len() > MAX_SHOWN * 8
+                || (count % 1024 == 0 && self.bounds.are_over())
             {
                 break;
             }
@@ -82,7 +83,7 @@ impl<'a> Reader<'a> {
                 "Tf" => {
                     let encoding = name().and_then(|name| self.encoding(resources, name));
                     let size = number(&operation.operands, 1);
-                    self.pen.font = Font { encoding, size };
+                    self.writer.font = Font { encoding, size };
                 }
                 "Do" => {
                     let form = name().and_then(|name| self.form(resources, name));
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
                         self.draw_form(form, resources, depth + 1);
                     }
                 }
-                _ => self.pen.follow(operation),
+                _ => self.writer.process(operation),
             }
         }
         Ok(())
@@ -110,11 +111,11 @@ impl<'a> Reader<'a> {
         let own = own.and_then(Object::as_dict).ok();
         let resources = own.map_or_else(|| around.clone(), |own| vec![own]);
         // It has places of its own, and what it sets ends with it.
-        let font = self.pen.font.clone();
-        self.pen.new_line();
+        let font = self.writer.font.clone();
+        self.writer.new_line();
         let _ = self.draw(&content, &resources, depth);
-        self.pen.new_line();
-        self.pen.font = font;
+        self.writer.new_line();
+        self.writer.font = font;
     }
 
     fn form(&self, resources: &Resources<'a>, name: &[u8]) -> Option<&'a Stream> {

@@ -4,15 +4,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
 use serde_json::json;
 
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
-fn mode(bench: &Bench, name: &str) -> u32 {
-    bench.path(name).symlink_metadata().unwrap().mode() & 0o7777
+fn mode(env: &TestEnv, name: &str) -> u32 {
+    env.path(name).symlink_metadata().unwrap().mode() & 0o7777
 }
 
 /// What is in the workspace besides what is expected, such as files left over.
-fn names(bench: &Bench) -> Vec<String> {
-    let entries = std::fs::read_dir(bench.path("")).unwrap();
+fn names(env: &TestEnv) -> Vec<String> {
+    let entries = std::fs::read_dir(env.path("")).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -22,18 +22,18 @@ fn names(bench: &Bench) -> Vec<String> {
 
 #[tokio::test]
 async fn files_are_created_with_their_folders_and_replaced_whole() {
-    let bench = Bench::new();
-    let told = bench
+    let env = TestEnv::new();
+    let told = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\ntwo\n"}),
         )
         .await;
     assert_eq!(told, "created a/b/c.txt: 2 lines, 8 bytes");
-    let path = bench.path("a/b/c.txt");
+    let path = env.path("a/b/c.txt");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
     let before = path.symlink_metadata().unwrap();
-    let told = bench
+    let told = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\nthree\n"}),
@@ -41,114 +41,106 @@ async fn files_are_created_with_their_folders_and_replaced_whole() {
         .await;
     assert!(told.contains("-two\n+three"), "{told}");
     let after = path.symlink_metadata().unwrap();
-    assert_eq!(bench.content("a/b/c.txt"), "one\nthree\n");
+    assert_eq!(env.content("a/b/c.txt"), "one\nthree\n");
     assert_eq!(
         (after.mode(), after.uid(), after.gid()),
         (before.mode(), before.uid(), before.gid())
     );
     if rustix::process::geteuid().is_root() {
         chown(&path, Some(12_345), Some(54_321)).unwrap();
-        bench
-            .text(
-                "Edit",
-                json!({"file_path": "a/b/c.txt", "old_string": "three", "new_string": "four"}),
-            )
-            .await;
+        env.text(
+            "Edit",
+            json!({"file_path": "a/b/c.txt", "old_string": "three", "new_string": "four"}),
+        )
+        .await;
         let owned = path.symlink_metadata().unwrap();
         assert_eq!(
             (owned.uid(), owned.gid(), owned.mode()),
             (12_345, 54_321, before.mode())
         );
-        bench
-            .text(
-                "Edit",
-                json!({"file_path": "a/b/c.txt", "old_string": "four", "new_string": "three"}),
-            )
-            .await;
+        env.text(
+            "Edit",
+            json!({"file_path": "a/b/c.txt", "old_string": "four", "new_string": "three"}),
+        )
+        .await;
     }
     assert_ne!(
         after.ino(),
         before.ino(),
         "whoever reads the old one reads it to its end"
     );
-    let told = bench
+    let told = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\nthree\n"}),
         )
         .await;
-    assert!(told.contains("stays as it was"), "{told}");
-    bench.file("binary", b"\0\xff");
-    let told = bench
+    assert!(told.contains("is unchanged"), "{told}");
+    env.file("binary", b"\0\xff");
+    let told = env
         .text("Write", json!({"file_path": "binary", "content": "x"}))
         .await;
     assert!(told.starts_with("replaced binary"), "{told}");
-    bench
-        .text("write_file", json!({"path": "short", "content": "x"}))
+    env.text("write_file", json!({"path": "short", "content": "x"}))
         .await;
-    bench
-        .text("write_file", json!({"file_path": "short", "content": "y"}))
+    env.text("write_file", json!({"file_path": "short", "content": "y"}))
         .await;
-    assert_eq!(bench.content("short"), "y");
-    assert_eq!(names(&bench), ["a", "binary", "short"]);
+    assert_eq!(env.content("short"), "y");
+    assert_eq!(names(&env), ["a", "binary", "short"]);
 }
 
 #[tokio::test]
 async fn links_are_followed_inside_only() {
-    let bench = Bench::new();
-    bench.file("real", "x\n");
-    symlink("real", bench.path("link")).unwrap();
-    symlink("new", bench.path("dangling")).unwrap();
-    symlink("../outside", bench.path("out")).unwrap();
-    bench
-        .text("Write", json!({"file_path": "link", "content": "y\n"}))
+    let env = TestEnv::new();
+    env.file("real", "x\n");
+    symlink("real", env.path("link")).unwrap();
+    symlink("new", env.path("dangling")).unwrap();
+    symlink("../outside", env.path("out")).unwrap();
+    env.text("Write", json!({"file_path": "link", "content": "y\n"}))
         .await;
-    bench
-        .text(
-            "Edit",
-            json!({"file_path": "link", "old_string": "y", "new_string": "z"}),
-        )
+    env.text(
+        "Edit",
+        json!({"file_path": "link", "old_string": "y", "new_string": "z"}),
+    )
+    .await;
+    assert_eq!(env.content("real"), "z\n");
+    assert!(env.path("link").is_symlink());
+    env.text("Write", json!({"file_path": "dangling", "content": "n"}))
         .await;
-    assert_eq!(bench.content("real"), "z\n");
-    assert!(bench.path("link").is_symlink());
-    bench
-        .text("Write", json!({"file_path": "dangling", "content": "n"}))
+    assert_eq!(env.content("new"), "n");
+    env.problem("Write", json!({"file_path": "out", "content": "n"}))
         .await;
-    assert_eq!(bench.content("new"), "n");
-    bench
-        .problem("Write", json!({"file_path": "out", "content": "n"}))
-        .await;
-    assert!(!bench.folder.path().join("outside").exists());
+    assert!(!env.folder.path().join("outside").exists());
 }
 
 #[tokio::test]
 async fn a_file_that_may_not_be_written_stays() {
-    let bench = Bench::new();
-    bench.file("a/file", "x");
-    let problem = bench
+    let env = TestEnv::new();
+    env.file("a/file", "x");
+    let problem = env
         .problem("Write", json!({"file_path": "a/file/b", "content": "n"}))
         .await;
     assert!(problem.contains("a/file/b"), "{problem}");
-    std::fs::set_permissions(bench.path("a/file"), std::fs::Permissions::from_mode(0o444)).unwrap();
-    let answer = bench
+    std::fs::set_permissions(env.path("a/file"), std::fs::Permissions::from_mode(0o444)).unwrap();
+    let answer = env
         .call("Write", json!({"file_path": "a/file", "content": "n"}))
         .await;
     if rustix::process::geteuid().is_root() {
         // Root may; the mode stays all the same.
         answer.unwrap();
-        assert_eq!(mode(&bench, "a/file"), 0o444);
+        assert_eq!(mode(&env, "a/file"), 0o444);
     } else {
         assert!(answer.unwrap_err().to_string().contains("chmod"));
-        assert_eq!(bench.content("a/file"), "x");
+        assert_eq!(env.content("a/file"), "x");
     }
 }
 
 #[tokio::test]
 async fn one_place_is_replaced_and_the_difference_is_told() {
-    let bench = Bench::new();
-    bench.file("a", "fn one() {}\nfn two() {}\n");
-    std::fs::set_permissions(bench.path("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
-    let told = bench
+    let env = TestEnv::new();
+    env.file("a", "fn one() {}\nfn two() {}\n");
+    std::fs::set_permissions(env.path("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let told = env
         .text(
             "Edit",
             json!({"file_path": "a", "old_string": "fn two()", "new_string": "fn three()"}),
@@ -156,110 +148,106 @@ async fn one_place_is_replaced_and_the_difference_is_told() {
         .await;
     assert!(told.contains("--- a\n+++ a\n@@"), "{told}");
     assert!(told.contains("-fn two() {}\n+fn three() {}"), "{told}");
-    assert_eq!(bench.content("a"), "fn one() {}\nfn three() {}\n");
-    assert_eq!(mode(&bench, "a"), 0o700);
+    assert_eq!(env.content("a"), "fn one() {}\nfn three() {}\n");
+    assert_eq!(mode(&env, "a"), 0o700);
     // A sign of regular expressions is none here.
-    bench.file("b", "a.c abc $1\n");
-    bench
-        .text(
-            "Edit",
-            json!({"file_path": "b", "old_string": "a.c", "new_string": "$0"}),
-        )
-        .await;
-    assert_eq!(bench.content("b"), "$0 abc $1\n");
+    env.file("b", "a.c abc $1\n");
+    env.text(
+        "Edit",
+        json!({"file_path": "b", "old_string": "a.c", "new_string": "$0"}),
+    )
+    .await;
+    assert_eq!(env.content("b"), "$0 abc $1\n");
 }
 
 #[tokio::test]
 async fn what_is_not_there_or_not_clear_is_explained() {
-    let bench = Bench::new();
-    bench.file("a", "\tlet x = 1;\nlet y = 2;\nlet y = 2;\n");
+    let env = TestEnv::new();
+    env.file("a", "\tlet x = 1;\nlet y = 2;\nlet y = 2;\n");
     let edit =
         |old: &str, new: &str| json!({"file_path": "a", "old_string": old, "new_string": new});
-    let problem = bench
-        .problem("Edit", edit("  let x = 1;\n  more", "z"))
-        .await;
+    let problem = env.problem("Edit", edit("  let x = 1;\n  more", "z")).await;
     assert!(
-        problem.contains("nearest to line 1") && problem.contains("\\tlet x = 1;"),
+        problem.contains("most similar to line 1") && problem.contains("\\tlet x = 1;"),
         "{problem}"
     );
-    let problem = bench.problem("Edit", edit("let y = 2;", "z")).await;
+    let problem = env.problem("Edit", edit("let y = 2;", "z")).await;
     assert!(
-        problem.contains("2 times (lines 2, 3)") && problem.contains("replace_all"),
+        problem.contains("2 times in a (lines 2, 3)") && problem.contains("replace_all"),
         "{problem}"
     );
-    let problem = bench.problem("Edit", edit("     1\tlet x = 1;", "z")).await;
-    assert!(problem.contains("leave the line numbers out"), "{problem}");
-    let problem = bench.problem("Edit", edit("same", "same")).await;
-    assert!(problem.contains("nothing to change"), "{problem}");
-    let problem = bench.problem("Edit", edit("", "z")).await;
-    assert!(problem.contains("there already"), "{problem}");
+    let problem = env.problem("Edit", edit("     1\tlet x = 1;", "z")).await;
+    assert!(problem.contains("leave out the line numbers"), "{problem}");
+    let problem = env.problem("Edit", edit("same", "same")).await;
+    assert!(problem.contains("are the same"), "{problem}");
+    let problem = env.problem("Edit", edit("", "z")).await;
+    assert!(problem.contains("exists already"), "{problem}");
     let missing = json!({"file_path": "missing", "old_string": "a", "new_string": "b"});
-    assert!(bench.problem("Edit", missing).await.contains("Write"));
-    bench.file("latin", b"caf\xe9");
+    assert!(env.problem("Edit", missing).await.contains("Write"));
+    env.file("latin", b"caf\xe9");
     let latin = json!({"file_path": "latin", "old_string": "caf", "new_string": "b"});
-    assert!(bench.problem("Edit", latin).await.contains("UTF-8"));
-    bench.file("grows", "x".repeat(100_000));
+    assert!(env.problem("Edit", latin).await.contains("UTF-8"));
+    env.file("grows", "x".repeat(100_000));
     let grows = json!({"file_path": "grows", "old_string": "x", "new_string": "y".repeat(1_000), "replace_all": true});
-    assert!(bench.problem("Edit", grows).await.contains("100000 places"));
+    assert!(
+        env.problem("Edit", grows)
+            .await
+            .contains("100000 occurrences")
+    );
     let all = json!({"file_path": "a", "old_string": "let y", "new_string": "let z", "replace_all": true});
-    bench.text("Edit", all).await;
-    assert_eq!(bench.content("a"), "\tlet x = 1;\nlet z = 2;\nlet z = 2;\n");
+    env.text("Edit", all).await;
+    assert_eq!(env.content("a"), "\tlet x = 1;\nlet z = 2;\nlet z = 2;\n");
     let new = json!({"file_path": "new/file", "old_string": "", "new_string": "b\n"});
-    assert!(bench.text("Edit", new).await.contains("created"));
-    assert_eq!(bench.content("new/file"), "b\n");
+    assert!(env.text("Edit", new).await.contains("created"));
+    assert_eq!(env.content("new/file"), "b\n");
 }
 
 #[tokio::test]
 async fn ends_of_lines_and_the_mark_at_the_start_stay() {
-    let bench = Bench::new();
-    bench.file("windows", "\u{feff}one\r\ntwo\r\nthree\r\n");
+    let env = TestEnv::new();
+    env.file("windows", "\u{feff}one\r\ntwo\r\nthree\r\n");
     let edit = json!({"file_path": "windows", "old_string": "one\ntwo", "new_string": "1\n2\n2.5"});
-    let told = bench.text("Edit", edit).await;
+    let told = env.text("Edit", edit).await;
     assert!(told.contains("+2.5"), "{told}");
+    assert_eq!(env.content("windows"), "\u{feff}1\r\n2\r\n2.5\r\nthree\r\n");
+    env.text(
+        "Edit",
+        json!({"file_path": "windows", "old_string": "three", "new_string": "3\n4"}),
+    )
+    .await;
     assert_eq!(
-        bench.content("windows"),
-        "\u{feff}1\r\n2\r\n2.5\r\nthree\r\n"
-    );
-    bench
-        .text(
-            "Edit",
-            json!({"file_path": "windows", "old_string": "three", "new_string": "3\n4"}),
-        )
-        .await;
-    assert_eq!(
-        bench.content("windows"),
+        env.content("windows"),
         "\u{feff}1\r\n2\r\n2.5\r\n3\r\n4\r\n"
     );
-    bench.file("mixed", "one\r\ntwo\nthree\n");
-    bench
-        .text(
-            "Edit",
-            json!({"file_path": "mixed", "old_string": "two\nthree", "new_string": "2\n3"}),
-        )
-        .await;
-    assert_eq!(bench.content("mixed"), "one\r\n2\n3\n");
+    env.file("mixed", "one\r\ntwo\nthree\n");
+    env.text(
+        "Edit",
+        json!({"file_path": "mixed", "old_string": "two\nthree", "new_string": "2\n3"}),
+    )
+    .await;
+    assert_eq!(env.content("mixed"), "one\r\n2\n3\n");
 }
 
 #[tokio::test]
 async fn changes_at_once_are_made_one_after_the_other() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let lines: Vec<_> = (0..20).map(|number| format!("line {number};")).collect();
-    bench.file("a", lines.join("\n"));
+    env.file("a", lines.join("\n"));
     let edits = (0..20).map(|number| {
         let edit = json!({"file_path": "a", "old_string": format!("line {number};"), "new_string": format!("done \
         {number};")});
-        bench.call("Edit", edit)
+        env.call("Edit", edit)
     });
     for answer in futures_util::future::join_all(edits).await {
         answer.unwrap();
     }
-    assert!(!bench.content("a").contains("line"));
-    assert_eq!(names(&bench), ["a"]);
+    assert!(!env.content("a").contains("line"));
+    assert_eq!(names(&env), ["a"]);
 }
 
 #[tokio::test]
 async fn a_path_that_names_a_folder_is_refused() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (tool, arguments) in [
         ("Write", json!({"file_path": "a/", "content": "x"})),
         ("write_file", json!({"path": "a/b/", "content": "x"})),
@@ -276,24 +264,24 @@ async fn a_path_that_names_a_folder_is_refused() {
             json!({"command": "create", "path": "a/", "file_text": "x"}),
         ),
     ] {
-        let problem = bench.problem(tool, arguments).await;
-        assert!(problem.contains("names a folder"), "{tool}: {problem}");
+        let problem = env.problem(tool, arguments).await;
+        assert!(problem.contains("is a folder"), "{tool}: {problem}");
     }
-    assert!(names(&bench).is_empty());
+    assert!(names(&env).is_empty());
 }
 
 #[tokio::test]
 async fn a_long_difference_is_cut() {
-    let bench = Bench::new();
-    bench.file("a", "old\n".repeat(10_000));
-    let told = bench
+    let env = TestEnv::new();
+    env.file("a", "old\n".repeat(10_000));
+    let told = env
         .text(
             "Write",
             json!({"file_path": "a", "content": "new\n".repeat(10_000)}),
         )
         .await;
     assert!(
-        told.len() < 9_000 && told.contains("[cut: the first 8000 of"),
+        told.len() < 9_000 && told.contains("[truncated: the first 8000 of"),
         "{}",
         told.len()
     );

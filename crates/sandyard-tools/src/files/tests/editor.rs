@@ -2,59 +2,51 @@
 
 use serde_json::{Value, json};
 
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
 const EDITOR: &str = "str_replace_based_edit_tool";
 
-async fn edit(bench: &Bench, arguments: Value) -> String {
-    bench.text(EDITOR, arguments).await
+async fn edit(env: &TestEnv, arguments: Value) -> String {
+    env.text(EDITOR, arguments).await
 }
 
 #[tokio::test]
 async fn files_and_folders_are_viewed() {
-    let bench = Bench::new();
-    bench.file("src/a.rs", "one\ntwo\nthree\n");
-    bench.file("src/deep/er/b.rs", "");
-    bench.file(".hidden/x", "");
+    let env = TestEnv::new();
+    env.file("src/a.rs", "one\ntwo\nthree\n");
+    env.file("src/deep/er/b.rs", "");
+    env.file(".hidden/x", "");
     assert_eq!(
-        edit(&bench, json!({"command": "view", "path": "src/a.rs"})).await,
+        edit(&env, json!({"command": "view", "path": "src/a.rs"})).await,
         "     1\tone\n     2\ttwo\n     3\tthree\n"
     );
     let part = edit(
-        &bench,
+        &env,
         json!({"command": "view", "path": "src/a.rs", "view_range": [2, 2]}),
     )
     .await;
     assert!(part.starts_with("     2\ttwo\n["), "{part}");
     let rest = edit(
-        &bench,
+        &env,
         json!({"command": "view", "path": "src/a.rs", "view_range": [2, -1]}),
     )
     .await;
     assert_eq!(rest, "     2\ttwo\n     3\tthree\n");
     for wrong in [json!([0, 1]), json!([3, 2]), json!([1]), json!([])] {
         let arguments = json!({"command": "view", "path": "src/a.rs", "view_range": wrong});
-        assert!(
-            bench
-                .problem(EDITOR, arguments)
-                .await
-                .contains("two numbers")
-        );
+        assert!(env.problem(EDITOR, arguments).await.contains("two numbers"));
     }
-    let folder = edit(&bench, json!({"command": "view", "path": "."})).await;
+    let folder = edit(&env, json!({"command": "view", "path": "."})).await;
     assert!(folder.ends_with("src/\n  deep/\n  a.rs (14)\n"), "{folder}");
-    bench
-        .problem(
-            EDITOR,
-            json!({"command": "view", "path": ".", "view_range": [1, 2]}),
-        )
-        .await;
-    bench
-        .problem(EDITOR, json!({"command": "view", "path": "/etc/passwd"}))
+    env.problem(
+        EDITOR,
+        json!({"command": "view", "path": ".", "view_range": [1, 2]}),
+    )
+    .await;
+    env.problem(EDITOR, json!({"command": "view", "path": "/etc/passwd"}))
         .await;
     assert!(
-        bench
-            .problem(EDITOR, json!({"command": "fly", "path": "x"}))
+        env.problem(EDITOR, json!({"command": "fly", "path": "x"}))
             .await
             .contains("arguments")
     );
@@ -62,73 +54,72 @@ async fn files_and_folders_are_viewed() {
 
 #[tokio::test]
 async fn every_change_can_be_taken_back_down_to_the_creation() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     edit(
-        &bench,
+        &env,
         json!({"command": "create", "path": "a", "file_text": "one\ntwo\n"}),
     )
     .await;
     edit(
-        &bench,
+        &env,
         json!({"command": "str_replace", "path": "a", "old_str": "two", "new_str": "2"}),
     )
     .await;
     edit(
-        &bench,
+        &env,
         json!({"command": "insert", "path": "a", "insert_line": 1, "new_str": "between"}),
     )
     .await;
     edit(
-        &bench,
+        &env,
         json!({"command": "insert", "path": "a", "insert_line": 0, "insert_text": "top\n"}),
     )
     .await;
     edit(
-        &bench,
+        &env,
         json!({"command": "create", "path": "b", "file_text": "other"}),
     )
     .await;
-    assert_eq!(bench.content("a"), "top\none\nbetween\n2\n");
+    assert_eq!(env.content("a"), "top\none\nbetween\n2\n");
     let undo = json!({"command": "undo_edit", "path": "a"});
     let mut contents = Vec::new();
     for _ in 0..3 {
-        assert!(edit(&bench, undo.clone()).await.contains("@@"));
-        contents.push(bench.content("a"));
+        assert!(edit(&env, undo.clone()).await.contains("@@"));
+        contents.push(env.content("a"));
     }
     assert_eq!(contents, ["one\nbetween\n2\n", "one\n2\n", "one\ntwo\n"]);
-    assert!(edit(&bench, undo.clone()).await.contains("removed"));
-    assert!(!bench.path("a").exists());
-    assert!(bench.problem(EDITOR, undo).await.contains("no change"));
-    assert_eq!(bench.content("b"), "other");
+    assert!(edit(&env, undo.clone()).await.contains("removed"));
+    assert!(!env.path("a").exists());
+    assert!(env.problem(EDITOR, undo).await.contains("no change"));
+    assert_eq!(env.content("b"), "other");
 }
 
 #[tokio::test]
 async fn changes_of_others_are_not_taken_back() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     edit(
-        &bench,
+        &env,
         json!({"command": "create", "path": "a", "file_text": "one"}),
     )
     .await;
-    bench.file("a", "by hand");
+    env.file("a", "by hand");
     let undo = json!({"command": "undo_edit", "path": "a"});
     assert!(
-        bench
-            .problem(EDITOR, undo.clone())
+        env.problem(EDITOR, undo.clone())
             .await
-            .contains("somebody else")
+            .contains("another program")
     );
-    assert_eq!(bench.content("a"), "by hand");
+    assert_eq!(env.content("a"), "by hand");
     // As it was again: then it can be.
-    bench.file("a", "one");
-    edit(&bench, undo).await;
-    assert!(!bench.path("a").exists());
+    env.file("a", "one");
+    edit(&env, undo).await;
+    assert!(!env.path("a").exists());
 }
 
 #[tokio::test]
 async fn wrong_uses_are_explained() {
-    let bench = Bench::new();
-    bench.file("a", "x\nx\n");
+    let env = TestEnv::new();
+    env.file("a", "x\nx\n");
     for (arguments, words) in [
         (json!({"command": "create", "path": "b"}), "file_text"),
         (
@@ -141,7 +132,7 @@ async fn wrong_uses_are_explained() {
         ),
         (
             json!({"command": "str_replace", "path": "b", "old_str": "x"}),
-            "no b",
+            "b does not exist",
         ),
         (
             json!({"command": "insert", "path": "a", "new_str": "y"}),
@@ -153,20 +144,20 @@ async fn wrong_uses_are_explained() {
         ),
         (json!({"command": "undo_edit", "path": "a"}), "no change"),
     ] {
-        let problem = bench.problem(EDITOR, arguments).await;
+        let problem = env.problem(EDITOR, arguments).await;
         assert!(problem.contains(words), "{words}: {problem}");
     }
-    assert_eq!(bench.content("a"), "x\nx\n");
-    bench.file("windows", "\u{feff}1\r\n2");
+    assert_eq!(env.content("a"), "x\nx\n");
+    env.file("windows", "\u{feff}1\r\n2");
     edit(
-        &bench,
+        &env,
         json!({"command": "insert", "path": "windows", "insert_line": 2, "new_str": "3\n4"}),
     )
     .await;
     edit(
-        &bench,
+        &env,
         json!({"command": "insert", "path": "windows", "insert_line": 0, "new_str": "0"}),
     )
     .await;
-    assert_eq!(bench.content("windows"), "\u{feff}0\r\n1\r\n2\r\n3\r\n4");
+    assert_eq!(env.content("windows"), "\u{feff}0\r\n1\r\n2\r\n3\r\n4");
 }

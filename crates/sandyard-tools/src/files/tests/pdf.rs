@@ -6,7 +6,7 @@ use lopdf::{
 };
 use serde_json::json;
 
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 
 /// A document with these pages, each of these lines.
 fn document(pages: &[&[&str]]) -> Document {
@@ -55,8 +55,8 @@ fn saved(mut document: Document) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_text_of_pages_is_read() {
-    let bench = Bench::new();
-    bench.file(
+    let env = TestEnv::new();
+    env.file(
         "a.pdf",
         saved(document(&[
             &["First line", "second line"],
@@ -64,7 +64,7 @@ async fn the_text_of_pages_is_read() {
             &["Page three"],
         ])),
     );
-    let reply = bench
+    let reply = env
         .call("Read", json!({"file_path": "a.pdf"}))
         .await
         .unwrap();
@@ -73,7 +73,7 @@ async fn the_text_of_pages_is_read() {
         "--- page 1 ---\nFirst line\nsecond line\n--- page 2 ---\nPage two\n--- page 3 ---\nPage three\n"
     );
     assert!(reply.structured().is_none());
-    let part = bench
+    let part = env
         .text(
             "Read",
             json!({"file_path": "a.pdf", "offset": 2, "limit": 1}),
@@ -84,7 +84,7 @@ async fn the_text_of_pages_is_read() {
         part.contains("pages 2 to 2 of 3") && part.contains("offset=3"),
         "{part}"
     );
-    let problem = bench
+    let problem = env
         .problem("Read", json!({"file_path": "a.pdf", "offset": 4}))
         .await;
     assert!(problem.contains("3 pages"), "{problem}");
@@ -92,16 +92,16 @@ async fn the_text_of_pages_is_read() {
 
 #[tokio::test]
 async fn words_are_told_apart_by_where_they_are() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let mut document = document(&[&[]]);
     let content = b"BT /F1 12 Tf 72 700 Td [(Wor) 20 (d) -300 (next)] TJ 60 0 Td (third) Tj 1 0 0 1 72 650 Tm (below) Tj ET";
     let page = *document.get_pages().values().next().unwrap();
     document
         .change_page_content(page, content.to_vec())
         .unwrap();
-    bench.file("a.pdf", saved(document));
+    env.file("a.pdf", saved(document));
     assert_eq!(
-        bench.read("a.pdf").await,
+        env.read("a.pdf").await,
         "--- page 1 ---\nWord next third\nbelow\n"
     );
 }
@@ -137,20 +137,20 @@ fn with_forms(page: &str, forms: &[&str]) -> Vec<u8> {
 
 #[tokio::test]
 async fn text_in_forms_is_read_where_they_are_drawn() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let page = "BT /F1 12 Tf 9 9 Td (before) Tj ET /X0 Do /X9 Do /X2 Do BT (after) Tj ET";
     let outer = "BT /F1 9 Tf 1 1 Td (outer) Tj ET q /X1 Do Q";
     let inner = "BT /F1 9 Tf (inner) Tj ET";
-    bench.file("a.pdf", with_forms(page, &[outer, inner, inner]));
+    env.file("a.pdf", with_forms(page, &[outer, inner, inner]));
     assert_eq!(
-        bench.read("a.pdf").await,
+        env.read("a.pdf").await,
         "--- page 1 ---\nbefore\nouter\ninner\ninner\nafter\n"
     );
 }
 
 #[tokio::test]
 async fn forms_in_themselves_and_without_end_are_left_out() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let words = "BT /F1 9 Tf (again) Tj ET /X0 Do /X0 Do ";
     let large = format!("BT /F1 9 Tf (large) Tj ET{}", " ".repeat(3 << 20));
     let many = "/X0 Do ".repeat(100_000);
@@ -159,8 +159,8 @@ async fn forms_in_themselves_and_without_end_are_left_out() {
         ("large", "/X0 Do /X1 Do", [&large, &large]),
         ("many", &many, ["BT /F1 9 Tf (x) Tj ET", ""]),
     ] {
-        bench.file(name, with_forms(page, &forms));
-        let text = bench.read(name).await;
+        env.file(name, with_forms(page, &forms));
+        let text = env.read(name).await;
         assert!(text.contains("some of this page was left out"), "{name}");
         assert!(text.len() < 10_000, "{name}: {}", text.len());
     }
@@ -168,28 +168,28 @@ async fn forms_in_themselves_and_without_end_are_left_out() {
 
 #[tokio::test]
 async fn much_text_is_cut_and_no_text_is_said() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let line = "words ".repeat(100);
     let lines = vec![line.as_str(); 30];
-    bench.file("long.pdf", saved(document(&[&lines, &lines, &["end"]])));
-    let text = bench.read("long.pdf").await;
+    env.file("long.pdf", saved(document(&[&lines, &lines, &["end"]])));
+    let text = env.read("long.pdf").await;
     assert!(text.contains("--- page 1 ---") && !text.contains("--- page 2 ---"));
     assert!(text.contains("offset=2"));
     let lines = vec![line.as_str(); 100];
-    bench.file("longer.pdf", saved(document(&[&lines])));
-    let text = bench.read("longer.pdf").await;
+    env.file("longer.pdf", saved(document(&[&lines])));
+    let text = env.read("longer.pdf").await;
     assert!(
-        text.contains("[cut: page 1 has more than 30000"),
+        text.contains("[truncated: page 1 has more than 30000"),
         "{}",
         &text[text.len() - 200..]
     );
-    bench.file("scanned.pdf", saved(document(&[&[]])));
-    assert!(bench.read("scanned.pdf").await.contains("pdftoppm"));
+    env.file("scanned.pdf", saved(document(&[&[]])));
+    assert!(env.read("scanned.pdf").await.contains("pdftoppm"));
 }
 
 #[tokio::test]
 async fn documents_made_to_harm_are_refused_and_the_server_lives() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let good = saved(document(&[&["good"]]));
     let nested = |open: &str, close: &str| {
         format!(
@@ -221,31 +221,30 @@ async fn documents_made_to_harm_are_refused_and_the_server_lives() {
         ("broken", broken),
     ];
     for (name, bytes) in cases {
-        bench.file(name, bytes);
+        env.file(name, bytes);
         // Whether something can be made of it or not: an answer comes, and it is short.
-        match bench.call("Read", json!({"file_path": name})).await {
+        match env.call("Read", json!({"file_path": name})).await {
             Ok(reply) => assert!(reply.all_text().len() < 1_000, "{name}"),
             Err(problem) => assert!(problem.to_string().len() < 1_000, "{name}: {problem}"),
         }
     }
-    let bomb = bench.read("bomb").await;
+    let bomb = env.read("bomb").await;
     assert!(bomb.contains("cannot be read"), "{bomb}");
     let mut large = good.clone();
     large.resize(33 * 1024 * 1024, b' ');
-    bench.file("large", large);
+    env.file("large", large);
     assert!(
-        bench
-            .problem("Read", json!({"file_path": "large"}))
+        env.problem("Read", json!({"file_path": "large"}))
             .await
             .contains("pdftotext")
     );
-    bench.file("good", good);
-    assert!(bench.read("good").await.contains("good"));
+    env.file("good", good);
+    assert!(env.read("good").await.contains("good"));
 }
 
 #[tokio::test]
 async fn many_streams_of_objects_are_not_all_unpacked() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (count, is_read) in [(4, true), (12, false)] {
         let mut document = document(&[&["inside"]]);
         for _ in 0..count {
@@ -264,12 +263,15 @@ async fn many_streams_of_objects_are_not_all_unpacked() {
             }
         }
         assert_eq!(found, count);
-        bench.file("a.pdf", bytes);
-        let read = bench.call("Read", json!({"file_path": "a.pdf"})).await;
+        env.file("a.pdf", bytes);
+        let read = env.call("Read", json!({"file_path": "a.pdf"})).await;
         match read {
             Ok(reply) => assert!(is_read && reply.all_text().contains("inside"), "{count}"),
             Err(problem) => assert!(
-                !is_read && problem.to_string().contains("unpacks to too much"),
+                !is_read
+                    && problem
+                        .to_string()
+                        .contains("decompressed PDF is too large"),
                 "{count}: {problem}"
             ),
         }
@@ -278,7 +280,7 @@ async fn many_streams_of_objects_are_not_all_unpacked() {
 
 #[tokio::test]
 async fn a_password_is_asked_for_only_where_one_is_needed() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (name, password) in [("open", ""), ("closed", "secret")] {
         let mut document = document(&[&["inside"]]);
         let id = Object::string_literal("0123456789abcdef");
@@ -294,9 +296,9 @@ async fn a_password_is_asked_for_only_where_one_is_needed() {
         document.encrypt(&state).unwrap();
         let mut bytes = Vec::new();
         document.save_to(&mut bytes).unwrap();
-        bench.file(name, bytes);
+        env.file(name, bytes);
     }
-    assert_eq!(bench.read("open").await, "--- page 1 ---\ninside\n");
-    let problem = bench.problem("Read", json!({"file_path": "closed"})).await;
+    assert_eq!(env.read("open").await, "--- page 1 ---\ninside\n");
+    let problem = env.problem("Read", json!({"file_path": "closed"})).await;
     assert!(problem.contains("password"), "{problem}");
 }

@@ -7,26 +7,29 @@ use std::os::unix::net::UnixListener;
 use serde_json::json;
 
 use crate::call::Call;
-use crate::files::testing::Bench;
+use crate::files::test_env::TestEnv;
 use crate::reply::MAX_IMAGE;
 
 #[tokio::test]
 async fn lines_are_numbered_and_a_part_can_be_had() {
-    let bench = Bench::new();
-    bench.file("a.txt", "one\r\ntwo\nthree");
+    let env = TestEnv::new();
+    env.file("a.txt", "one\r\ntwo\nthree");
     assert_eq!(
-        bench.read("a.txt").await,
+        env.read("a.txt").await,
         "     1\tone\n     2\ttwo\n     3\tthree\n"
     );
     let arguments = json!({"file_path": "a.txt", "offset": 2, "limit": 1});
-    let reply = bench.call("Read", arguments).await.unwrap();
+    let reply = env.call("Read", arguments).await.unwrap();
     let text = reply.all_text();
     assert!(text.starts_with("     2\ttwo\n["), "{text}");
     assert!(text.contains("offset=3"), "{text}");
-    assert!(text.contains("lines 2 to 2 are shown, 14 bytes"), "{text}");
+    assert!(
+        text.contains("lines 2 to 2 are shown; the file has 14 bytes"),
+        "{text}"
+    );
     // Clients that find a structured part show a model nothing else.
     assert!(reply.structured().is_none());
-    let last = bench
+    let last = env
         .call(
             "Read",
             json!({"file_path": "a.txt", "offset": 3, "limit": 1}),
@@ -34,48 +37,48 @@ async fn lines_are_numbered_and_a_part_can_be_had() {
         .await
         .unwrap();
     assert_eq!(last.all_text(), "     3\tthree\n");
-    let beyond = bench
+    let beyond = env
         .text("Read", json!({"file_path": "a.txt", "offset": 9}))
         .await;
     assert!(beyond.contains("only 3 lines"), "{beyond}");
-    bench.file("empty", "");
-    assert_eq!(bench.read("empty").await, "empty is empty.");
-    bench.file("blank", "\n");
-    assert_eq!(bench.read("blank").await, "     1\t\n");
+    env.file("empty", "");
+    assert_eq!(env.read("empty").await, "empty is empty.");
+    env.file("blank", "\n");
+    assert_eq!(env.read("blank").await, "     1\t\n");
 }
 
 #[tokio::test]
 async fn long_lines_and_long_files_are_cut_and_say_so() {
-    let bench = Bench::new();
-    bench.file("long", format!("{}\nshort\n", "ü".repeat(5_000)));
-    let text = bench.read("long").await;
+    let env = TestEnv::new();
+    env.file("long", format!("{}\nshort\n", "ü".repeat(5_000)));
+    let text = env.read("long").await;
     assert!(
         text.contains(&format!(
-            "{} [cut: the line has 10000 bytes]",
+            "{} [truncated: the line has 10000 bytes]",
             "ü".repeat(2_000)
         )),
         "{text}"
     );
     assert!(!text.contains(&"ü".repeat(2_001)));
     assert!(text.contains("     2\tshort"), "{text}");
-    bench.file("many", "x\n".repeat(2_500));
-    let text = bench.read("many").await;
+    env.file("many", "x\n".repeat(2_500));
+    let text = env.read("many").await;
     assert!(
         text.contains("  2000\tx\n[lines 1 to 2000 are shown"),
         "{}",
         &text[text.len() - 200..]
     );
     assert!(text.contains("offset=2001"));
-    bench.file("wide", format!("{}\n", "y".repeat(1_000)).repeat(100));
-    let text = bench.read("wide").await;
+    env.file("wide", format!("{}\n", "y".repeat(1_000)).repeat(100));
+    let text = env.read("wide").await;
     assert!(text.chars().count() < 30_200, "{}", text.chars().count());
     assert!(text.contains("offset=30]"), "{}", &text[text.len() - 200..]);
 }
 
 #[tokio::test]
 async fn parts_of_a_huge_line_and_what_follows_it_are_read() {
-    let bench = Bench::new();
-    let mut file = std::fs::File::create(bench.path("huge")).unwrap();
+    let env = TestEnv::new();
+    let mut file = std::fs::File::create(env.path("huge")).unwrap();
     // A line of 100 MiB, then a short one. Holes cost no disk, but would be binary: so it is written.
     let block = vec![b'x'; 1024 * 1024];
     for _ in 0..100 {
@@ -83,15 +86,15 @@ async fn parts_of_a_huge_line_and_what_follows_it_are_read() {
     }
     file.write_all(b"\nlast\n").unwrap();
     drop(file);
-    let text = bench
+    let text = env
         .text("Read", json!({"file_path": "huge", "offset": 2}))
         .await;
     assert_eq!(text, "     2\tlast\n");
-    let text = bench
+    let text = env
         .text("Read", json!({"file_path": "huge", "limit": 1}))
         .await;
     assert!(
-        text.contains("[cut: the line has 104857600 bytes]"),
+        text.contains("[truncated: the line has 104857600 bytes]"),
         "{}",
         &text[2_000..]
     );
@@ -99,12 +102,12 @@ async fn parts_of_a_huge_line_and_what_follows_it_are_read() {
 
 #[tokio::test]
 async fn images_come_back_as_images() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     png.extend([0; 100]);
     // By what they are, not by what they are called.
-    bench.file("picture.txt", &png);
-    let result = bench
+    env.file("picture.txt", &png);
+    let result = env
         .call("Read", json!({"file_path": "picture.txt"}))
         .await
         .unwrap();
@@ -113,43 +116,40 @@ async fn images_come_back_as_images() {
     assert_eq!(result["content"][1]["type"], "image");
     assert_eq!(result["content"][1]["mimeType"], "image/png");
     png.resize(MAX_IMAGE + 1, 0);
-    bench.file("large.png", &png);
-    let problem = bench
-        .problem("Read", json!({"file_path": "large.png"}))
-        .await;
+    env.file("large.png", &png);
+    let problem = env.problem("Read", json!({"file_path": "large.png"})).await;
     assert!(problem.contains("resize"), "{problem}");
 }
 
 #[tokio::test]
 async fn what_is_no_text_is_named() {
-    let bench = Bench::new();
-    bench.file("program", b"\x7fELF\x02\x01\x01\0\0");
-    bench.file("data", b"abc\0def");
+    let env = TestEnv::new();
+    env.file("program", b"\x7fELF\x02\x01\x01\0\0");
+    env.file("data", b"abc\0def");
     for (name, words) in [("program", "ELF"), ("data", "binary data")] {
-        let problem = bench.problem("Read", json!({"file_path": name})).await;
+        let problem = env.problem("Read", json!({"file_path": name})).await;
         assert!(problem.contains(words), "{problem}");
-        bench.problem("read_file", json!({"path": name})).await;
+        env.problem("read_file", json!({"path": name})).await;
     }
-    bench.file("latin", b"caf\xe9\n");
-    assert_eq!(bench.read("latin").await, "     1\tcaf\u{fffd}\n");
+    env.file("latin", b"caf\xe9\n");
+    assert_eq!(env.read("latin").await, "     1\tcaf\u{fffd}\n");
 }
 
 #[tokio::test]
 async fn folders_pipes_sockets_and_missing_files_are_refused_at_once() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("folder")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let env = TestEnv::new();
+    std::fs::create_dir(env.path("folder")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, env.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
     assert!(
-        bench
-            .path("pipe")
+        env.path("pipe")
             .symlink_metadata()
             .unwrap()
             .file_type()
             .is_fifo()
     );
-    let _listener = UnixListener::bind(bench.path("socket")).unwrap();
-    std::fs::write(bench.folder.path().join("secret"), "x").unwrap();
-    symlink("../secret", bench.path("out")).unwrap();
+    let _listener = UnixListener::bind(env.path("socket")).unwrap();
+    std::fs::write(env.folder.path().join("secret"), "x").unwrap();
+    symlink("../secret", env.path("out")).unwrap();
     for (name, words) in [
         ("folder", "LS"),
         ("pipe", "a named pipe"),
@@ -164,7 +164,7 @@ async fn folders_pipes_sockets_and_missing_files_are_refused_at_once() {
             ("Read", json!({"file_path": name})),
             ("read_file", json!({"path": name})),
         ] {
-            let problem = bench.problem(tool, arguments).await;
+            let problem = env.problem(tool, arguments).await;
             assert!(problem.contains(words), "{name}: {problem}");
         }
         if name != "missing" {
@@ -175,40 +175,40 @@ async fn folders_pipes_sockets_and_missing_files_are_refused_at_once() {
                     json!({"file_path": name, "old_string": "", "new_string": "x"}),
                 ),
             ] {
-                bench.problem(tool, arguments).await;
+                env.problem(tool, arguments).await;
             }
         }
     }
     assert_eq!(
-        std::fs::read_to_string(bench.folder.path().join("secret")).unwrap(),
+        std::fs::read_to_string(env.folder.path().join("secret")).unwrap(),
         "x"
     );
 }
 
 #[tokio::test]
 async fn the_short_name_gives_the_content_itself() {
-    let bench = Bench::new();
-    bench.file("a", "one\r\n\ttwo");
+    let env = TestEnv::new();
+    env.file("a", "one\r\n\ttwo");
     assert_eq!(
-        bench.text("read_file", json!({"path": "a"})).await,
+        env.text("read_file", json!({"path": "a"})).await,
         "one\r\n\ttwo"
     );
     assert_eq!(
-        bench.text("read_file", json!({"file_path": "a"})).await,
+        env.text("read_file", json!({"file_path": "a"})).await,
         "one\r\n\ttwo"
     );
-    bench.file("large", "x".repeat(256 * 1024));
-    let problem = bench.problem("read_file", json!({"path": "large"})).await;
+    env.file("large", "x".repeat(256 * 1024));
+    let problem = env.problem("read_file", json!({"path": "large"})).await;
     assert!(problem.contains("Read"), "{problem}");
 }
 
 #[tokio::test]
 async fn a_cancelled_reading_ends() {
-    let bench = Bench::new();
-    bench.file("many", "x\n".repeat(100_000));
+    let env = TestEnv::new();
+    env.file("many", "x\n".repeat(100_000));
     let call = Call::quiet();
     call.cancelled.cancel();
-    let answer = bench
+    let answer = env
         .call_with("Read", json!({"file_path": "many", "offset": 90_000}), call)
         .await;
     assert!(answer.unwrap_err().to_string().contains("too long"));

@@ -1,5 +1,5 @@
-//! The search tools over real folders.
+//! The search tools with real folders.
 
-mod code;
-mod names;
-mod words;
+mod ast_grep;
+mod glob_and_list;
+mod grep;

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, MAX_WAIT, is_gone};
+use super::{MAX_WAIT, TestEnv, is_gone};
 use crate::call::{Call, Progress};
 
 #[tokio::test]
 async fn a_cancelled_call_stops_its_command() {
-    let bench = Bench::new();
-    bench.run("true").await;
+    let env = TestEnv::new();
+    env.run("true").await;
     let call = Call::quiet();
     let cancelled = call.cancelled.clone();
     let arguments = json!({"session_name": "s", "command": "echo $BASHPID >pid; sleep 1000"});
-    let running = bench.call_as("Bash", arguments, call);
+    let running = env.call_as("Bash", arguments, call);
     let cancel = async {
-        bench.see_state("busy for").await;
+        env.see_state("busy for").await;
         cancelled.cancel();
     };
     let (reply, ()) = tokio::join!(running, cancel);
     assert_eq!(reply.unwrap().structured().unwrap()["is_running"], false);
-    assert_eq!(bench.run("echo free").await, ("free".into(), 0));
+    assert_eq!(env.run("echo free").await, ("free".into(), 0));
 }
 
 #[tokio::test]
 async fn who_asks_is_told_the_last_line_meanwhile() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = told.clone();
     let call = Call {
-        progress: Progress::to(Arc::new(move |step, words| {
+        progress: Progress::new(Arc::new(move |step, words| {
             heard.lock().unwrap().push((step, words));
             Box::pin(async {})
         })),
@@ -48,11 +48,11 @@ async fn who_asks_is_told_the_last_line_meanwhile() {
             assert!(begin.elapsed() < MAX_WAIT, "it is never told");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        std::fs::write(bench.root().join("go"), "").unwrap();
+        std::fs::write(env.root().join("go"), "").unwrap();
     };
-    let (reply, ()) = tokio::join!(bench.call_as("Bash", arguments, call), wait);
+    let (reply, ()) = tokio::join!(env.call_as("Bash", arguments, call), wait);
     assert_eq!(reply.unwrap().structured().unwrap()["exit_code"], 0);
-    // On a busy machine it may not have said anything the first times.
+    // On a busy machine it may not have printed anything the first times.
     let told = told.lock().unwrap();
     let (steps, words): (Vec<u64>, Vec<String>) = told.iter().cloned().unzip();
     assert!(steps.into_iter().eq(1..=told.len() as u64), "{told:?}");
@@ -65,12 +65,10 @@ fn shells_end_with_the_server() {
         .enable_all()
         .build()
         .unwrap();
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let pids = runtime.block_on(async {
-        bench
-            .start("sleep 1000 & echo pids $$ $!; sleep 1001")
-            .await;
-        let seen = bench.see("pids ").await.all_text();
+        env.start("sleep 1000 & echo pids $$ $!; sleep 1001").await;
+        let seen = env.see("pids ").await.all_text();
         seen.split("pids ")
             .last()
             .unwrap()
@@ -79,7 +77,7 @@ fn shells_end_with_the_server() {
             .unwrap()
             .to_owned()
     });
-    drop(bench);
+    drop(env);
     drop(runtime);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

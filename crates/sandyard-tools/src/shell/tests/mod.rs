@@ -1,12 +1,12 @@
 //! Real shells, run the way callers run them.
 
 mod callers;
-mod ends;
-mod once;
 mod output;
+mod posix_shell;
 mod run;
-mod several;
-mod small_shell;
+mod run_command;
+mod sessions;
+mod stopping;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::options::Options;
 use crate::reply::{Answer, Reply};
-use crate::workshop::Workshop;
+use crate::tool_state::ToolState;
 
 /// Longest wait for something that must happen.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 
-/// A workshop in a folder of its own.
-struct Bench {
-    workshop: Arc<Workshop>,
+/// A tool_state in a folder of its own.
+struct TestEnv {
+    tool_state: Arc<ToolState>,
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl TestEnv {
     fn new() -> Self {
         Self::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Workshop)) -> Self {
+    fn with(change: impl FnOnce(&mut ToolState)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut workshop = Workshop::new(Options {
+        let mut tool_state = ToolState::new(Options {
             workspace: folder.path().to_owned(),
             more_roots: Vec::new(),
             home: folder.path().to_owned(),
             token: None,
             port: 6060,
         });
-        workshop.sessions.max_start = Some(MAX_WAIT);
-        change(&mut workshop);
+        tool_state.sessions.max_start = Some(MAX_WAIT);
+        change(&mut tool_state);
         Self {
-            workshop: Arc::new(workshop),
+            tool_state: Arc::new(tool_state),
             folder,
         }
     }
@@ -66,7 +66,7 @@ impl Bench {
         let Value::Object(arguments) = arguments else {
             panic!("not an object")
         };
-        tool.call(self.workshop.clone(), arguments, call).await
+        tool.call(self.tool_state.clone(), arguments, call).await
     }
 
     /// Runs a command in session `s`.

@@ -2,48 +2,49 @@
 
 use serde_json::json;
 
-use super::Bench;
+use super::TestEnv;
 
 #[tokio::test]
 async fn a_command_answers_its_output_exit_code_and_folder() {
-    let bench = Bench::new();
-    let reply = bench.bash("echo hello; echo problem >&2; false").await;
+    let env = TestEnv::new();
+    let reply = env.bash("echo hello; echo problem >&2; false").await;
     let ran = reply.structured().unwrap();
     assert_eq!(ran["output"], "hello\nproblem");
     assert_eq!(ran["exit_code"], 1);
     assert_eq!(ran["session_name"], "s");
     assert_eq!(ran["is_cut"], false);
-    assert_eq!(ran["cwd"], bench.root().to_str().unwrap());
+    assert_eq!(ran["cwd"], env.root().to_str().unwrap());
     let text = reply.all_text();
     assert!(
-        text.starts_with("[session s was made for this command]\nhello\nproblem\n[exit code 1, "),
+        text.starts_with(
+            "[session s was created for this command]\nhello\nproblem\n[exit code 1, "
+        ),
         "{text}"
     );
     assert!(!reply.is_error());
-    assert_eq!(bench.run("true").await, (String::new(), 0));
+    assert_eq!(env.run("true").await, (String::new(), 0));
 }
 
 #[tokio::test]
 async fn folder_variables_functions_and_status_stay() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.root().join("in ner")).unwrap();
-    bench
-        .run("cd 'in ner'; export A='b c'; f() { echo \"f:$1\"; }; alias hi='echo alias'; (exit 7)")
+    let env = TestEnv::new();
+    std::fs::create_dir(env.root().join("in ner")).unwrap();
+    env.run("cd 'in ner'; export A='b c'; f() { echo \"f:$1\"; }; alias hi='echo alias'; (exit 7)")
         .await;
-    let reply = bench.bash("echo \"$? $A $PWD\"; f x").await;
-    let inner = bench.root().join("in ner");
+    let reply = env.bash("echo \"$? $A $PWD\"; f x").await;
+    let inner = env.root().join("in ner");
     assert_eq!(
         reply.structured().unwrap()["output"],
         format!("7 b c {}\nf:x", inner.display())
     );
     assert_eq!(reply.structured().unwrap()["cwd"], inner.to_str().unwrap());
-    assert_eq!(bench.run("sh -c 'echo $A'").await.0, "b c");
-    assert_eq!(bench.run("hi there").await.0, "alias there");
+    assert_eq!(env.run("sh -c 'echo $A'").await.0, "b c");
+    assert_eq!(env.run("hi there").await.0, "alias there");
 }
 
 #[tokio::test]
 async fn commands_of_every_shape_come_back() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (command, output, code) in [
         (
             "cat <<'END'\n$HOME 'x' \"y\" `z` \\\nEND\n",
@@ -89,21 +90,21 @@ async fn commands_of_every_shape_come_back() {
             -3,
         ),
     ] {
-        let (said, ended) = bench.run(command).await;
+        let (printed, ended) = env.run(command).await;
         match code {
             -2 => assert!(
-                said.contains("a\n") && said.ends_with('b'),
-                "{command:?}: {said:?}"
+                printed.contains("a\n") && printed.ends_with('b'),
+                "{command:?}: {printed:?}"
             ),
-            -3 => assert!(said.contains(output), "{command:?}: {said:?}"),
-            _ => assert_eq!((said.as_str(), ended), (output, code), "{command:?}"),
+            -3 => assert!(printed.contains(output), "{command:?}: {printed:?}"),
+            _ => assert_eq!((printed.as_str(), ended), (output, code), "{command:?}"),
         }
     }
 }
 
 #[tokio::test]
 async fn what_the_shell_cannot_read_comes_back_as_its_error() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for (command, part) in [
         ("echo 'open", "unexpected EOF"),
         ("echo \"open", "unexpected EOF"),
@@ -115,30 +116,30 @@ async fn what_the_shell_cannot_read_comes_back_as_its_error() {
         ("echo ${x!}", "bad substitution"),
         (": ${nothing_there?is missing}; echo unseen", "is missing"),
     ] {
-        let (said, code) = bench.run(command).await;
-        assert!(said.contains(part), "{command:?}: {said:?}");
-        assert!(!said.contains("unseen"), "{command:?}: {said:?}");
+        let (printed, code) = env.run(command).await;
+        assert!(printed.contains(part), "{command:?}: {printed:?}");
+        assert!(!printed.contains("unseen"), "{command:?}: {printed:?}");
         assert!(
             code != 0 || command.starts_with("cat"),
             "{command:?}: {code}"
         );
     }
-    assert_eq!(bench.run("echo still here").await, ("still here".into(), 0));
+    assert_eq!(env.run("echo still here").await, ("still here".into(), 0));
 }
 
 #[tokio::test]
 async fn long_commands_are_taken_whole() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     let text = "it's a \\ long \"line\" with $signs and é!\n".repeat(3_000);
-    let (said, code) = bench.run(&format!("wc -c <<'END'\n{text}END")).await;
-    assert_eq!((said, code), (text.len().to_string(), 0));
+    let (printed, code) = env.run(&format!("wc -c <<'END'\n{text}END")).await;
+    assert_eq!((printed, code), (text.len().to_string(), 0));
     let too_long = "x".repeat(300_000);
-    let problem = bench
+    let problem = env
         .call("Bash", json!({"session_name": "s", "command": too_long}))
         .await
         .unwrap_err();
-    assert!(problem.to_string().contains("Write a script"), "{problem}");
-    let problem = bench
+    assert!(problem.to_string().contains("write a script"), "{problem}");
+    let problem = env
         .call("Bash", json!({"session_name": "s", "command": "a\0b"}))
         .await
         .unwrap_err();
@@ -147,7 +148,7 @@ async fn long_commands_are_taken_whole() {
 
 #[tokio::test]
 async fn what_one_command_does_to_the_terminal_is_not_the_next_ones_problem() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for change in [
         "stty raw -echo",
         "stty -icanon -isig -onlcr",
@@ -156,25 +157,25 @@ async fn what_one_command_does_to_the_terminal_is_not_the_next_ones_problem() {
         "stty olcuc",
         "stty cols 20",
     ] {
-        bench.run(change).await;
+        env.run(change).await;
         assert_eq!(
-            bench.run("echo 'Line One'; echo two").await,
+            env.run("echo 'Line One'; echo two").await,
             ("Line One\ntwo".into(), 0),
             "{change}"
         );
     }
     // Where the shell's own output goes does not matter either.
-    bench.run("exec 3>&1 4>&2 >hidden.txt 2>&1").await;
-    assert_eq!(bench.run("echo unseen; false").await, (String::new(), 1));
+    env.run("exec 3>&1 4>&2 >hidden.txt 2>&1").await;
+    assert_eq!(env.run("echo unseen; false").await, (String::new(), 1));
     assert_eq!(
-        bench.run("exec >&3 2>&4; cat hidden.txt").await,
+        env.run("exec >&3 2>&4; cat hidden.txt").await,
         ("unseen".into(), 0)
     );
 }
 
 #[tokio::test]
 async fn what_one_command_does_to_the_shell_does_not_hide_the_ends_of_others() {
-    let bench = Bench::new();
+    let env = TestEnv::new();
     for change in [
         "set -x",
         "set -v",
@@ -191,42 +192,41 @@ async fn what_one_command_does_to_the_shell_does_not_hide_the_ends_of_others() {
         "cd /; exec 3</dev/null 5>&1",
         "LC_ALL=C",
     ] {
-        bench.run(change).await;
-        let (said, code) = bench.run("echo 'it is é'; (exit 6)").await;
+        env.run(change).await;
+        let (printed, code) = env.run("echo 'it is é'; (exit 6)").await;
         assert!(
-            said.ends_with("it is é") || said.contains("it is é\n"),
-            "{change}: {said}"
+            printed.ends_with("it is é") || printed.contains("it is é\n"),
+            "{change}: {printed}"
         );
         assert_eq!(code, 6, "{change}");
-        bench
-            .call(
-                "BashStop",
-                json!({"session_name": "s", "kill_session": true}),
-            )
-            .await
-            .unwrap();
+        env.call(
+            "BashStop",
+            json!({"session_name": "s", "kill_session": true}),
+        )
+        .await
+        .unwrap();
     }
 }
 
 #[tokio::test]
 async fn background_jobs_stay_and_are_heard() {
-    let bench = Bench::new();
-    let (said, code) = bench
+    let env = TestEnv::new();
+    let (printed, code) = env
         .run("(until [ -e go ]; do sleep 0.05; done; echo from behind) &")
         .await;
-    assert!(said.starts_with("[1] "), "{said}");
+    assert!(printed.starts_with("[1] "), "{printed}");
     assert_eq!(code, 0);
-    let (said, _) = bench.run("jobs; touch go").await;
-    assert!(said.contains("Running"), "{said}");
-    bench.see("from behind").await;
+    let (printed, _) = env.run("jobs; touch go").await;
+    assert!(printed.contains("Running"), "{printed}");
+    env.see("from behind").await;
 }
 
 #[tokio::test]
 async fn sessions_begin_in_their_folder() {
-    let bench = Bench::new();
-    std::fs::create_dir_all(bench.root().join("a/it's")).unwrap();
-    std::fs::write(bench.root().join("file"), "").unwrap();
-    let made = bench
+    let env = TestEnv::new();
+    std::fs::create_dir_all(env.root().join("a/it's")).unwrap();
+    std::fs::write(env.root().join("file"), "").unwrap();
+    let made = env
         .call(
             "BashInit",
             json!({"session_name": "s", "start_directory": "a/it's"}),
@@ -235,10 +235,10 @@ async fn sessions_begin_in_their_folder() {
         .unwrap();
     assert!(made.all_text().contains("a/it's"), "{}", made.all_text());
     assert_eq!(
-        bench.run("pwd").await.0,
-        bench.root().join("a/it's").to_str().unwrap()
+        env.run("pwd").await.0,
+        env.root().join("a/it's").to_str().unwrap()
     );
-    let again = bench
+    let again = env
         .call("BashInit", json!({"session_name": "s"}))
         .await
         .unwrap_err();
@@ -250,11 +250,11 @@ async fn sessions_begin_in_their_folder() {
         ("none", "not a folder"),
     ] {
         let arguments = json!({"session_name": "t", "start_directory": folder});
-        let problem = bench.call("BashInit", arguments).await.unwrap_err();
+        let problem = env.call("BashInit", arguments).await.unwrap_err();
         assert!(problem.to_string().contains(part), "{problem}");
     }
     for name in ["", "a b", "a/b", "é", &"x".repeat(65)] {
-        let problem = bench
+        let problem = env
             .call("Bash", json!({"session_name": name, "command": "true"}))
             .await
             .unwrap_err();

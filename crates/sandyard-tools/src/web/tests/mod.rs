@@ -13,20 +13,20 @@ use super::tools;
 use crate::call::Call;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::workshop::{Credential, Workshop};
+use crate::tool_state::{Credential, ToolState};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nand so on";
 
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-struct Yard {
-    workshop: Arc<Workshop>,
+struct TestEnv {
+    tool_state: Arc<ToolState>,
     root: String,
     asked: Asked,
     _folder: tempfile::TempDir,
 }
 
-impl Yard {
+impl TestEnv {
     async fn new() -> Self {
         let asked = Asked::default();
         let html = "<title>T</title><h1>Hello</h1><script>no()</script><p>see <a href=/x>x</a>";
@@ -68,7 +68,7 @@ impl Yard {
         let root = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         let folder = tempfile::tempdir().unwrap();
-        let workshop = Workshop::new(Options {
+        let tool_state = ToolState::new(Options {
             workspace: folder.path().to_owned(),
             more_roots: Vec::new(),
             home: folder.path().to_owned(),
@@ -76,7 +76,7 @@ impl Yard {
             port: 6060,
         });
         Self {
-            workshop: Arc::new(workshop),
+            tool_state: Arc::new(tool_state),
             root,
             asked,
             _folder: folder,
@@ -89,7 +89,9 @@ impl Yard {
             .find(|tool| tool.name() == name)
             .unwrap();
         let args = args.as_object().unwrap().clone();
-        let answer = tool.call(self.workshop.clone(), args, Call::quiet()).await;
+        let answer = tool
+            .call(self.tool_state.clone(), args, Call::quiet())
+            .await;
         serde_json::to_value(answer.unwrap_or_else(Reply::from).into_result()).unwrap()
     }
 
@@ -102,7 +104,7 @@ impl Yard {
     }
 
     fn configure(&self) {
-        self.workshop.tell(|told| {
+        self.tool_state.update_config(|told| {
             told.tool_server_url = Some(format!("{}/tools/", self.root));
             told.credential = Some(Credential {
                 user_api_key: "the-key".into(),
@@ -144,27 +146,27 @@ async fn images(Json(body): Json<Value>) -> Json<Value> {
 
 #[tokio::test]
 async fn web_pages_are_read() {
-    let yard = Yard::new().await;
-    let (text, is_error) = yard.visit("/away").await;
+    let env = TestEnv::new().await;
+    let (text, is_error) = env.visit("/away").await;
     assert!(!is_error, "{text}");
-    assert!(text.contains("To look for: the answer"), "{text}");
+    assert!(text.contains("Look for: the answer"), "{text}");
     assert!(text.contains("/html\n"), "{text}");
     assert!(text.contains("Title: T\n\n# Hello\n\nsee [x]("), "{text}");
-    assert!(yard.visit("/latin").await.0.ends_with("grüße"));
-    assert!(yard.visit("/json").await.0.ends_with("{\"a\":1}"));
-    assert!(yard.visit("/pdf").await.0.contains("open it with Read"));
-    assert!(yard.visit("/zip").await.0.contains("not for reading"));
-    let (text, is_error) = yard.visit("/none").await;
+    assert!(env.visit("/latin").await.0.ends_with("grüße"));
+    assert!(env.visit("/json").await.0.ends_with("{\"a\":1}"));
+    assert!(env.visit("/pdf").await.0.contains("read it with Read"));
+    assert!(env.visit("/zip").await.0.contains("cannot be shown"));
+    let (text, is_error) = env.visit("/none").await;
     assert!(
         is_error && text.contains("404") && text.contains("gone"),
         "{text}"
     );
-    let (text, is_error) = yard.visit("/circle").await;
+    let (text, is_error) = env.visit("/circle").await;
     assert!(is_error && text.contains("redirect"), "{text}");
-    let (text, is_error) = yard.visit("/large").await;
+    let (text, is_error) = env.visit("/large").await;
     assert!(!is_error && text.len() < 70_000, "{}", text.len());
     assert!(
-        text.contains("Only the first 5242880 bytes") && text.contains("[cut:"),
+        text.contains("Only the first 5242880 bytes") && text.contains("[truncated:"),
         "{}",
         &text[..200]
     );
@@ -172,16 +174,16 @@ async fn web_pages_are_read() {
 
 #[tokio::test]
 async fn web_images_are_shown() {
-    let yard = Yard::new().await;
-    let url = format!("{}/png", yard.root);
+    let env = TestEnv::new().await;
+    let url = format!("{}/png", env.root);
     for name in ["read_remote_image", "web_visit"] {
-        let result = yard.call(name, json!({ "url": url })).await;
+        let result = env.call(name, json!({ "url": url })).await;
         assert_eq!(result["content"][1]["mimeType"], "image/png", "{result}");
     }
-    let result = yard
+    let result = env
         .call(
             "read_remote_image",
-            json!({ "url": format!("{}/html", yard.root) }),
+            json!({ "url": format!("{}/html", env.root) }),
         )
         .await;
     assert!(text_of(&result).0.contains("is not a PNG"), "{result}");
@@ -189,7 +191,7 @@ async fn web_images_are_shown() {
 
 #[tokio::test]
 async fn web_addresses_that_are_none_are_refused() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     for url in [
         "file:///etc/passwd",
         "ftp://x/",
@@ -198,25 +200,25 @@ async fn web_addresses_that_are_none_are_refused() {
         "http://127.0.0.1:1/",
         "http://[::1",
     ] {
-        let result = yard.call("web_visit", json!({ "url": url })).await;
+        let result = env.call("web_visit", json!({ "url": url })).await;
         assert!(text_of(&result).1, "{url}: {result}");
     }
 }
 
 #[tokio::test]
 async fn web_search_asks_the_configured_server() {
-    let yard = Yard::new().await;
-    let (text, is_error) = text_of(&yard.call("web_search", json!({ "query": "x" })).await);
+    let env = TestEnv::new().await;
+    let (text, is_error) = text_of(&env.call("web_search", json!({ "query": "x" })).await);
     assert!(is_error && text.contains("setup-mcp"), "{text}");
 
-    yard.configure();
-    let (text, is_error) = text_of(&yard.call("web_search", json!({ "query": "x" })).await);
+    env.configure();
+    let (text, is_error) = text_of(&env.call("web_search", json!({ "query": "x" })).await);
     assert!(
         !is_error && text.contains("- Found\n  http://found/\n  about \"x\""),
         "{text}"
     );
     {
-        let asked = yard.asked.lock().unwrap();
+        let asked = env.asked.lock().unwrap();
         let (key, body) = &asked[0];
         assert_eq!(key, "Bearer the-key");
         assert_eq!(
@@ -224,28 +226,28 @@ async fn web_search_asks_the_configured_server() {
             json!({ "query": "x", "max_results": 10, "session_id": "s1" })
         );
     }
-    let (text, is_error) = text_of(&yard.call("web_search", json!({ "query": "fail" })).await);
+    let (text, is_error) = text_of(&env.call("web_search", json!({ "query": "fail" })).await);
     assert!(
         is_error && text.contains("402") && text.contains("no money") && !text.contains("the-key"),
         "{text}"
     );
     let args = json!({ "queries": ["one", "fail", "two"] });
-    let (text, is_error) = text_of(&yard.call("web_batch_search", args).await);
+    let (text, is_error) = text_of(&env.call("web_batch_search", args).await);
     assert!(
         !is_error && text.contains("about \"one\"") && text.contains("about \"two\""),
         "{text}"
     );
     assert!(text.contains("# fail\nthis search failed"), "{text}");
     let args = json!({ "query": "cat", "min_width": 5 });
-    let (text, is_error) = text_of(&yard.call("image_search", args).await);
+    let (text, is_error) = text_of(&env.call("image_search", args).await);
     assert!(
         !is_error && text.contains("http://i/1.png (3 by 4)") && text.contains("\"min_width\":5"),
         "{text}"
     );
 
-    yard.workshop
-        .tell(|told| told.tool_server_url = Some("http://127.0.0.1:1".into()));
-    let (text, is_error) = text_of(&yard.call("web_search", json!({ "query": "x" })).await);
+    env.tool_state
+        .update_config(|told| told.tool_server_url = Some("http://127.0.0.1:1".into()));
+    let (text, is_error) = text_of(&env.call("web_search", json!({ "query": "x" })).await);
     assert!(
         is_error && text.contains("cannot be reached") && !text.contains("the-key"),
         "{text}"

@@ -1,4 +1,4 @@
-//! From a sandbox to here.
+//! Copies from a sandbox to this host.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use sandyard_client::{Client, Download};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::Copied;
+use super::location::{Location, last_name};
 use super::pack::unpack;
-use super::place::{Place, last_name};
 use super::progress::Progress;
 
 /// Copies from a sandbox.
@@ -17,14 +17,14 @@ pub(super) async fn download(
     progress: &Progress,
     id: &str,
     path: &str,
-    to: Place,
+    to: Location,
 ) -> anyhow::Result<Copied> {
     let entry = client.stat(id, path).await?;
     let to = match to {
-        Place::Here(to) => to,
-        Place::Standard | Place::Sandbox { .. } => {
+        Location::Host(to) => to,
+        Location::Stdio | Location::Sandbox { .. } => {
             if entry.is_folder() {
-                bail!("`{path}` is a folder: copy it to a folder");
+                bail!("`{path}` is a directory: copy it to a directory");
             }
             let content = client.download(id, path).await?;
             progress.begin(path, content.size_bytes());
@@ -53,7 +53,7 @@ fn copied(to: &str, progress: &Progress) -> Copied {
     }
 }
 
-/// Where the copy goes: into a folder that is there, else to the very path.
+/// The path of the copy: in the target if that is a directory, otherwise the target itself.
 fn target(to: &Path, path: &str) -> PathBuf {
     let is_folder = to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/");
     match last_name(path) {
@@ -62,7 +62,7 @@ fn target(to: &Path, path: &str) -> PathBuf {
     }
 }
 
-/// Unpacks a folder, which the archive holds under its own name, as `target`.
+/// Unpacks a directory as `target`. The archive contains it under its own name.
 async fn unpack_as(
     archive: impl AsyncRead + Send + Unpin + 'static,
     name: Option<&str>,
@@ -75,13 +75,13 @@ async fn unpack_as(
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let wanted = Some(name.to_owned());
+    let expected = Some(name.to_owned());
     if target.file_name().is_some_and(|own| own == name) {
-        return unpack(archive, folder.to_owned(), wanted).await;
+        return unpack(archive, folder.to_owned(), expected).await;
     }
-    // It gets another name here, so it is unpacked beside its place first.
+    // The copy gets another name, so unpack it next to the target first.
     let staging = folder.join(format!(".sandyard-cp-{}", std::process::id()));
-    let mut outcome = unpack(archive, staging.clone(), wanted).await;
+    let mut outcome = unpack(archive, staging.clone(), expected).await;
     if outcome.is_ok() {
         let moved = tokio::fs::rename(staging.join(name), target).await;
         outcome = moved.with_context(|| format!("writing `{}`", target.display()));
@@ -90,7 +90,7 @@ async fn unpack_as(
     outcome
 }
 
-/// Writes a file whole or not at all, unless the target is a device or a pipe.
+/// Writes a file completely or not at all, unless the target is a device or a pipe.
 async fn write_file(content: Download, progress: &Progress, target: &Path) -> anyhow::Result<()> {
     let writing = || format!("writing `{}`", target.display());
     let is_special = std::fs::metadata(target).is_ok_and(|metadata| !metadata.is_file());

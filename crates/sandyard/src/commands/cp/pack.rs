@@ -1,4 +1,4 @@
-//! Folders to archives and back, a piece at a time.
+//! Packs directories into archives and unpacks them, as streams.
 
 use std::fs;
 use std::io::Read;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, DuplexStream};
 use tokio::task::JoinHandle;
 use tokio_util::io::SyncIoBridge;
 
-/// What is under way between the one who packs and the one who sends.
+/// Size of the buffer between packing and sending.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Packs a folder's content; the archive is read while it is made. The task says whether all of it could be read.
+/// Starts packing the content of a directory. The stream yields the archive; the task returns whether every file could be read.
 pub(super) fn pack(folder: PathBuf) -> (DuplexStream, JoinHandle<anyhow::Result<()>>) {
     let (reader, writer) = tokio::io::duplex(PIPE_BYTES);
     let writer = SyncIoBridge::new(writer);
@@ -28,23 +28,23 @@ pub(super) fn pack(folder: PathBuf) -> (DuplexStream, JoinHandle<anyhow::Result<
     (reader, task)
 }
 
-/// Unpacks an archive from a sandbox into a folder of ours, and nowhere else: its content is not to be trusted.
+/// Unpacks an archive from a sandbox into a directory of this host. The archive is untrusted and cannot write outside of it.
 ///
-/// With a name, everything in it must be below that name, so that a copy of `out` cannot bring a `.profile` along.
-/// Owners, set-user-id bits and devices are not taken over; links that lead out of the folder are not followed.
+/// With a name, every entry must be below that name, so that a copy of `out` cannot add a `.profile`. Owners, set-user-ID bits and
+/// devices are ignored; links that lead out of the directory are not followed.
 pub(super) async fn unpack(
     archive: impl AsyncRead + Send + Unpin + 'static,
     folder: PathBuf,
     name: Option<String>,
 ) -> anyhow::Result<()> {
     let reader = SyncIoBridge::new(archive);
-    tokio::task::spawn_blocking(move || unpack_now(reader, &folder, name.as_deref()))
+    tokio::task::spawn_blocking(move || unpack_blocking(reader, &folder, name.as_deref()))
         .await
         .context("unpacking")?
 }
 
-fn unpack_now(reader: impl Read, folder: &Path, name: Option<&str>) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
+fn unpack_blocking(reader: impl Read, folder: &Path, name: Option<&str>) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating `{}`", folder.display()))?;
     let mut archive = tar::Archive::new(reader);
     archive.set_preserve_ownerships(false);
     archive.set_preserve_permissions(false);
@@ -61,7 +61,7 @@ fn unpack_now(reader: impl Read, folder: &Path, name: Option<&str>) -> anyhow::R
         let path = entry.path().context("reading the archive")?.into_owned();
         if !is_below(&path, name) {
             bail!(
-                "the sandbox sent `{}`, which nobody asked for",
+                "the sandbox sent `{}`, which is not part of the requested directory",
                 path.display()
             );
         }
@@ -70,7 +70,7 @@ fn unpack_now(reader: impl Read, folder: &Path, name: Option<&str>) -> anyhow::R
             .with_context(|| format!("unpacking `{}`", path.display()))?;
         if !is_inside {
             bail!(
-                "the sandbox sent `{}`, which leads out of the folder",
+                "the sandbox sent `{}`, which is outside of the target directory",
                 path.display()
             );
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_comes_back_as_it_was() {
+    async fn a_packed_directory_unpacks_unchanged() {
         let here = tempfile::tempdir().unwrap();
         let source = here.path().join("source");
         fs::create_dir_all(source.join("deep/er")).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_archive_writes_nothing_outside() {
+    fn a_hostile_archive_cannot_write_outside_of_the_target() {
         let here = tempfile::tempdir().unwrap();
         let target = here.path().join("target");
         let outside = here.path().join("outside");
@@ -136,13 +136,13 @@ mod tests {
         let through_link = archive(|builder| {
             let mut link = file(0o777, 0);
             link.set_entry_type(tar::EntryType::Symlink);
-            builder.append_link(&mut link, "way", &outside).unwrap();
+            builder.append_link(&mut link, "link", &outside).unwrap();
             let mut header = file(0o644, 1);
             builder
-                .append_data(&mut header, "way/gift", &b"x"[..])
+                .append_data(&mut header, "link/gift", &b"x"[..])
                 .unwrap();
         });
-        assert!(unpack_now(&through_link[..], &target, None).is_err());
+        assert!(unpack_blocking(&through_link[..], &target, None).is_err());
         let upwards = archive(|builder| {
             let mut header = file(0o644, 1);
             let name = header.as_gnu_mut().unwrap();
@@ -150,13 +150,13 @@ mod tests {
             header.set_cksum();
             builder.append(&header, &b"x"[..]).unwrap();
         });
-        assert!(unpack_now(&upwards[..], &target, None).is_err());
+        assert!(unpack_blocking(&upwards[..], &target, None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert!(!here.path().join("up").exists());
     }
 
     #[test]
-    fn set_user_id_and_devices_do_not_arrive() {
+    fn set_user_id_bits_and_devices_are_ignored() {
         let here = tempfile::tempdir().unwrap();
         let bad = archive(|builder| {
             let mut header = file(0o4755, 1);
@@ -167,14 +167,14 @@ mod tests {
             node.set_device_minor(8).unwrap();
             builder.append_data(&mut node, "node", &b""[..]).unwrap();
         });
-        unpack_now(&bad[..], here.path(), None).unwrap();
+        unpack_blocking(&bad[..], here.path(), None).unwrap();
         let mode = fs::metadata(here.path().join("suid")).unwrap().mode();
         assert_eq!(mode & 0o7000, 0);
         assert!(!here.path().join("node").exists());
     }
 
     #[test]
-    fn only_what_was_asked_for_arrives() {
+    fn entries_outside_of_the_requested_directory_are_refused() {
         let here = tempfile::tempdir().unwrap();
         let more = archive(|builder| {
             for name in ["out/a", ".profile"] {
@@ -183,7 +183,7 @@ mod tests {
                     .unwrap();
             }
         });
-        assert!(unpack_now(&more[..], here.path(), Some("out")).is_err());
+        assert!(unpack_blocking(&more[..], here.path(), Some("out")).is_err());
         assert!(here.path().join("out/a").exists());
         assert!(!here.path().join(".profile").exists());
     }

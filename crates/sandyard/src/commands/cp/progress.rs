@@ -1,4 +1,4 @@
-//! How far a copy is, on terminals.
+//! Progress display of a copy.
 
 use std::io::IsTerminal;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Counts bytes, and shows them where somebody looks.
+/// Counts bytes and shows them on a terminal.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -17,10 +17,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Shown on standard error if that is a terminal and progress is wanted.
-    pub(super) fn new(is_wanted: bool) -> Self {
-        let is_shown = is_wanted && std::io::stderr().is_terminal();
-        let target = match is_shown {
+    /// Shows progress on standard error if `is_enabled` and standard error is a terminal.
+    pub(super) fn new(is_enabled: bool) -> Self {
+        let target = match is_enabled && std::io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
@@ -30,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// Begins with a name and, if it is known, a size.
+    /// Starts a copy with its name and, if known, its size.
     pub(super) fn begin(&self, name: &str, size_bytes: Option<u64>) {
         let template = match size_bytes {
             Some(_) => "{msg} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}",
@@ -43,16 +42,16 @@ impl Progress {
             self.bar.set_length(size);
         }
         self.bar
-            .set_message(crate::output::visible(name).into_owned());
+            .set_message(crate::output::escape_control(name).into_owned());
     }
 
-    /// Counts bytes.
+    /// Adds to the number of bytes.
     pub(super) fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.bar.inc(bytes as u64);
     }
 
-    /// How many there were.
+    /// Number of bytes copied.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -62,23 +61,23 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// A reader that counts what goes through it.
-    pub(super) fn counting<R>(&self, reader: R) -> Counting<R> {
-        Counting {
+    /// Wraps a reader so that its bytes are counted.
+    pub(super) fn counting<R>(&self, reader: R) -> CountingReader<R> {
+        CountingReader {
             reader,
             progress: self.clone(),
         }
     }
 }
 
-/// A reader that counts what goes through it.
+/// A reader whose bytes are counted.
 #[derive(Debug)]
-pub(super) struct Counting<R> {
+pub(super) struct CountingReader<R> {
     reader: R,
     progress: Progress,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Counting<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for CountingReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! From here to a sandbox.
+//! Copies from this host to a sandbox.
 
 use std::path::Path;
 
@@ -6,36 +6,38 @@ use anyhow::{Context as _, bail};
 use sandyard_client::{Client, FileEntry};
 
 use super::Copied;
+use super::location::{Location, join};
 use super::pack::pack;
-use super::place::{Place, joined};
 use super::progress::Progress;
 
 /// Copies to a sandbox.
 pub(super) async fn upload(
     client: &Client,
     progress: &Progress,
-    from: Place,
+    from: Location,
     id: &str,
     path: &str,
 ) -> anyhow::Result<Copied> {
-    let there = existing(client, id, path).await?;
-    let is_folder = there.as_ref().is_some_and(FileEntry::is_folder);
+    let existing_entry = existing(client, id, path).await?;
+    let is_folder = existing_entry.as_ref().is_some_and(FileEntry::is_folder);
     let to = match &from {
-        Place::Here(source) if is_folder || path.ends_with('/') => joined(path, &own_name(source)?),
-        Place::Standard if is_folder || path.ends_with('/') => {
-            bail!("`{path}` is a folder: name a file in it")
+        Location::Host(source) if is_folder || path.ends_with('/') => {
+            join(path, &own_name(source)?)
+        }
+        Location::Stdio if is_folder || path.ends_with('/') => {
+            bail!("`{path}` is a directory: give the path of a file in it")
         }
         _ => path.to_owned(),
     };
     match from {
-        Place::Here(source) if is_dir(&source).await? => {
-            if there.is_some() && !is_folder {
-                bail!("`{path}` is a file, and a folder cannot take its place");
+        Location::Host(source) if is_dir(&source).await? => {
+            if existing_entry.is_some() && !is_folder {
+                bail!("cannot replace the file `{path}` with a directory");
             }
             upload_folder(client, progress, &source, id, &to).await?;
         }
-        Place::Here(source) => upload_file(client, progress, &source, id, &to).await?,
-        Place::Standard | Place::Sandbox { .. } => {
+        Location::Host(source) => upload_file(client, progress, &source, id, &to).await?,
+        Location::Stdio | Location::Sandbox { .. } => {
             progress.begin(&to, None);
             let input = progress.counting(tokio::io::stdin());
             client.upload(id, &to, input, None).await?;
@@ -57,7 +59,7 @@ async fn upload_file(
     let reading = || format!("reading `{}`", source.display());
     let file = tokio::fs::File::open(source).await.with_context(reading)?;
     let metadata = file.metadata().await.with_context(reading)?;
-    // A pipe has no length of its own.
+    // The length of a pipe is not known.
     let size = metadata.is_file().then_some(metadata.len());
     progress.begin(to, size);
     Ok(client.upload(id, to, progress.counting(file), size).await?)
@@ -75,15 +77,15 @@ async fn upload_folder(
     let sent = client
         .upload_folder(id, to, progress.counting(archive))
         .await;
-    // A file that could not be read is the reason for an archive that could not be sent, not the other way round.
+    // If both fail, report the file that could not be read: it is the cause of the failed request.
     match packed.await.context("packing")? {
-        Err(error) if sent.is_ok() || !is_cut_off(&error) => Err(error),
+        Err(error) if sent.is_ok() || !is_broken_pipe(&error) => Err(error),
         _ => Ok(sent?),
     }
 }
 
-/// Says whether packing ended because nobody took the archive any more.
-fn is_cut_off(error: &anyhow::Error) -> bool {
+/// Returns whether packing failed because the request ended.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut kinds = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
@@ -91,7 +93,7 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
     kinds.any(|kind| kind == std::io::ErrorKind::BrokenPipe)
 }
 
-/// What is at the target already.
+/// The file or directory at the target, if there is one.
 async fn existing(client: &Client, id: &str, path: &str) -> anyhow::Result<Option<FileEntry>> {
     match client.stat(id, path).await {
         Ok(entry) => Ok(Some(entry)),
@@ -107,13 +109,18 @@ async fn is_dir(path: &Path) -> anyhow::Result<bool> {
         .is_dir())
 }
 
-/// The name of a file or folder of this host, also of `.`.
+/// The name of a file or directory on this host, also for `.`.
 fn own_name(path: &Path) -> anyhow::Result<String> {
-    let whole =
+    let absolute =
         std::fs::canonicalize(path).with_context(|| format!("reading `{}`", path.display()))?;
-    let name = path.file_name().or(whole.file_name());
+    let name = path.file_name().or(absolute.file_name());
     let name = name.and_then(|name| name.to_str());
     Ok(name
-        .with_context(|| format!("`{}` has no name to go by", path.display()))?
+        .with_context(|| {
+            format!(
+                "`{}` has no file name: give the full target path",
+                path.display()
+            )
+        })?
         .to_owned())
 }

@@ -1,4 +1,4 @@
-//! What goes to the command: our standard input, interrupts, and the terminal's new size.
+//! Forwards standard input, signals and terminal resizes to the command.
 
 use std::io::IsTerminal;
 
@@ -12,42 +12,42 @@ use tokio::task::JoinHandle;
 use super::session::Session;
 use super::size;
 
-/// The third Ctrl-C in a row: the user wants out.
-const ENOUGH: u32 = 3;
+/// Number of Ctrl-C after which we end, whatever the command does.
+const INTERRUPTS_TO_QUIT: u32 = 3;
 
-/// What the command gets to read.
+/// The command's standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Input {
-    /// The user's keys.
+    /// The user's keystrokes.
     Terminal,
     /// Our standard input.
     Pipe,
-    /// Nothing: its input ends at once.
+    /// Empty.
     Nothing,
-    /// Our standard input, without its end if it was empty: attaching without input must not end the process's.
+    /// Our standard input. If it is empty, the process's input stays open: attaching without input must not close it.
     Attached,
 }
 
-/// What SIGHUP and SIGTERM to us mean.
+/// What to do when we get SIGHUP or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum OnHangUp {
-    /// They go to the process.
+pub(in crate::commands) enum OnHangup {
+    /// Forward the signal to the process.
     Forward,
-    /// They end us, and the process runs on.
-    Leave,
+    /// End, and leave the process running.
+    Detach,
 }
 
-/// Says that the user wants out whatever the command does.
+/// The user ended this program, not the command.
 #[derive(Debug)]
-pub(super) struct GaveUp;
+pub(super) struct Quit;
 
-/// Something that goes to the command beside its input.
-enum Notice {
+/// A signal or resize to forward.
+enum Control {
     Signal(&'static str),
     Resize,
 }
 
-/// The tasks that carry input; ended by [`Tasks::abort`].
+/// The forwarding tasks; [`Tasks::abort`] ends them.
 #[derive(Debug)]
 pub(super) struct Tasks(Vec<JoinHandle<()>>);
 
@@ -59,39 +59,39 @@ impl Tasks {
     }
 }
 
-/// Carries everything to the command from now on.
+/// Starts forwarding to the command.
 pub(super) fn forward(
     input: ExecInput,
     session: Session,
-) -> anyhow::Result<(Tasks, oneshot::Receiver<GaveUp>)> {
-    let (pieces, to_write) = mpsc::channel(4);
-    // Few, since people make them; so none is ever dropped or waited for.
-    let (notices, noticed) = mpsc::unbounded_channel();
-    let (give_up, given_up) = oneshot::channel();
+) -> anyhow::Result<(Tasks, oneshot::Receiver<Quit>)> {
+    let (chunks, to_write) = mpsc::channel(4);
+    // Unbounded, because people produce few of them.
+    let (controls, to_send) = mpsc::unbounded_channel();
+    let (quit, quit_requested) = oneshot::channel();
     let signals = Signals::new()?;
     let tasks = vec![
-        tokio::spawn(send(input, to_write, noticed)),
-        tokio::spawn(read(pieces, session.input)),
-        tokio::spawn(signals.forward(session.on_hang_up, notices, give_up)),
+        tokio::spawn(send(input, to_write, to_send)),
+        tokio::spawn(read(chunks, session.input)),
+        tokio::spawn(signals.forward(session.on_hangup, controls, quit)),
     ];
-    Ok((Tasks(tasks), given_up))
+    Ok((Tasks(tasks), quit_requested))
 }
 
-/// Writes pieces until they end, and passes notices on before and after that.
+/// Sends chunks until they end. Sends controls before and after that.
 async fn send(
     mut input: ExecInput,
-    mut pieces: mpsc::Receiver<Bytes>,
-    mut notices: mpsc::UnboundedReceiver<Notice>,
+    mut chunks: mpsc::Receiver<Bytes>,
+    mut controls: mpsc::UnboundedReceiver<Control>,
 ) {
     let mut has_ended = false;
     loop {
         let sent = tokio::select! {
             biased;
-            Some(notice) = notices.recv() => match notice {
-                Notice::Signal(name) => input.signal(name).await,
-                Notice::Resize => input.resize(size()).await,
+            Some(control) = controls.recv() => match control {
+                Control::Signal(name) => input.signal(name).await,
+                Control::Resize => input.resize(size()).await,
             },
-            piece = pieces.recv(), if !has_ended => match piece {
+            chunk = chunks.recv(), if !has_ended => match chunk {
                 Some(bytes) => input.write(bytes).await,
                 None => {
                     has_ended = true;
@@ -100,28 +100,28 @@ async fn send(
             },
             else => return,
         };
-        // The other direction knows why the connection is gone.
+        // The receiving side reports why the connection is lost.
         if sent.is_err() {
             return;
         }
     }
 }
 
-async fn read(pieces: mpsc::Sender<Bytes>, wants: Input) {
-    if wants == Input::Nothing {
+async fn read(chunks: mpsc::Sender<Bytes>, input: Input) {
+    if input == Input::Nothing {
         return;
     }
     let mut stdin = tokio::io::stdin();
     let mut buffer = vec![0; 64 << 10];
-    let mut keeps_open = wants == Input::Attached && !std::io::stdin().is_terminal();
+    let mut keeps_open = input == Input::Attached && !std::io::stdin().is_terminal();
     loop {
         let read = stdin.read(&mut buffer).await.unwrap_or(0);
         if read == 0 && keeps_open {
-            pieces.closed().await;
+            chunks.closed().await;
         }
         keeps_open = false;
-        let piece = Bytes::copy_from_slice(&buffer[..read]);
-        if read == 0 || pieces.send(piece).await.is_err() {
+        let chunk = Bytes::copy_from_slice(&buffer[..read]);
+        if read == 0 || chunks.send(chunk).await.is_err() {
             return;
         }
     }
@@ -130,7 +130,7 @@ async fn read(pieces: mpsc::Sender<Bytes>, wants: Input) {
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
     resize: tokio::signal::unix::Signal,
 }
 
@@ -139,35 +139,35 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            hangup: signal(SignalKind::hangup())?,
             resize: signal(SignalKind::window_change())?,
         })
     }
 
     async fn forward(
         mut self,
-        on_hang_up: OnHangUp,
-        notices: mpsc::UnboundedSender<Notice>,
-        give_up: oneshot::Sender<GaveUp>,
+        on_hangup: OnHangup,
+        controls: mpsc::UnboundedSender<Control>,
+        quit: oneshot::Sender<Quit>,
     ) {
         let mut interrupts = 0;
         loop {
-            let notice = tokio::select! {
+            let control = tokio::select! {
                 _ = self.interrupt.recv() => {
                     interrupts += 1;
-                    Notice::Signal("SIGINT")
+                    Control::Signal("SIGINT")
                 }
-                _ = self.terminate.recv() => Notice::Signal("SIGTERM"),
-                _ = self.hang_up.recv() => Notice::Signal("SIGHUP"),
-                _ = self.resize.recv() => Notice::Resize,
+                _ = self.terminate.recv() => Control::Signal("SIGTERM"),
+                _ = self.hangup.recv() => Control::Signal("SIGHUP"),
+                _ = self.resize.recv() => Control::Resize,
             };
-            let is_hang_up = matches!(notice, Notice::Signal("SIGTERM" | "SIGHUP"));
-            let leaves = is_hang_up && on_hang_up == OnHangUp::Leave;
-            if interrupts == ENOUGH || leaves {
-                let _ = give_up.send(GaveUp);
+            let is_hangup = matches!(control, Control::Signal("SIGTERM" | "SIGHUP"));
+            let detaches = is_hangup && on_hangup == OnHangup::Detach;
+            if interrupts == INTERRUPTS_TO_QUIT || detaches {
+                let _ = quit.send(Quit);
                 return;
             }
-            let _ = notices.send(notice);
+            let _ = controls.send(control);
         }
     }
 }

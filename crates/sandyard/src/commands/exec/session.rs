@@ -1,4 +1,4 @@
-//! A process with our standard streams, until it ends.
+//! Connects a process to our standard streams until it ends.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -8,46 +8,38 @@ use anyhow::{Context as _, bail};
 use sandyard_client::{ClientError, Exec, ExecEvent, ExecOutput};
 use tokio::io::AsyncWriteExt;
 
+use super::super::exit_code::{BROKEN_PIPE, INTERRUPTED, NOT_STARTED, TIMED_OUT};
 use super::super::terminal::RawTerminal;
-use super::input::{self, GaveUp, Input, OnHangUp};
+use super::input::{self, Input, OnHangup, Quit};
 use crate::output;
 
-/// Exit code when the command ran longer than allowed, as `timeout(1)` has it.
-pub(in crate::commands) const TIMED_OUT: u8 = 124;
-/// Exit code when there is no such command, user or directory, as shells have it.
-const NOT_STARTED: u8 = 127;
-/// Exit code when our own reader has gone, as shells name the signal it would have been.
-const BROKEN_PIPE: u8 = 128 + 13;
-/// Exit code when the user interrupted us.
-const INTERRUPTED: u8 = 128 + 2;
+/// How long a connection is lost before we report it, unless standard error is a terminal.
+const REPORT_AFTER: Duration = Duration::from_secs(2);
 
-/// How long a lost connection goes unmentioned where nobody watches.
-const NOTICE_AFTER: Duration = Duration::from_secs(2);
-
-/// How to show a process.
+/// How to connect to a process.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands) struct Session {
     pub(in crate::commands) has_terminal: bool,
     pub(in crate::commands) input: Input,
-    pub(in crate::commands) on_hang_up: OnHangUp,
-    /// Whether it was there before us.
+    pub(in crate::commands) on_hangup: OnHangup,
+    /// Whether the process ran before we connected.
     pub(in crate::commands) has_started: bool,
 }
 
-/// Connects a process with our standard streams. The exit code is the process's.
+/// Connects a process to our standard streams. Returns the process's exit code.
 pub(in crate::commands) async fn run(exec: Exec, session: Session) -> anyhow::Result<ExitCode> {
     let Exec { input, mut output } = exec;
     let raw = session.has_terminal.then(RawTerminal::enter).flatten();
-    let (tasks, given_up) = input::forward(input, session)?;
+    let (tasks, quit) = input::forward(input, session)?;
     let mut has_started = session.has_started;
     let outcome = tokio::select! {
         outcome = copy(&mut output, &mut has_started) => outcome,
-        Ok(GaveUp) = given_up => Ok(ExitCode::from(INTERRUPTED)),
+        Ok(Quit) = quit => Ok(ExitCode::from(INTERRUPTED)),
     };
     tasks.abort();
-    // Before anything is said: a raw terminal does not go back to the beginning of a line.
+    // Restore the terminal before printing: in raw mode a newline does not return to the first column.
     drop(raw);
-    outcome.or_else(|error| failed(error, has_started))
+    outcome.or_else(|error| exit_code_of_error(error, has_started))
 }
 
 async fn copy(events: &mut ExecOutput, has_started: &mut bool) -> anyhow::Result<ExitCode> {
@@ -71,7 +63,7 @@ async fn copy(events: &mut ExecOutput, has_started: &mut bool) -> anyhow::Result
             }
             Some(ExecEvent::Exit { exit_code: code }) => return Ok(exit_code(code)),
             Some(_) => Ok(()),
-            None => bail!("the command's end is not known"),
+            None => bail!("the connection ended before the command's exit code arrived"),
         };
         match written {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -82,52 +74,52 @@ async fn copy(events: &mut ExecOutput, has_started: &mut bool) -> anyhow::Result
     }
 }
 
-/// Tells the user that the connection is lost: at once on a terminal, elsewhere when it takes long.
+/// Reports a lost connection: at once on a terminal, otherwise after [`REPORT_AFTER`].
 #[derive(Debug, Default)]
 struct Outage {
-    is_on: bool,
-    is_told: bool,
+    is_active: bool,
+    is_reported: bool,
 }
 
 impl Outage {
     fn begin(&mut self) {
-        self.is_on = true;
+        self.is_active = true;
         if std::io::stderr().is_terminal() {
-            self.tell();
+            self.report();
         }
     }
 
-    fn tell(&mut self) {
-        self.is_told = true;
+    fn report(&mut self) {
+        self.is_reported = true;
         notice("connection lost; reconnecting…");
     }
 
     fn end(&mut self, missing: u64) {
-        if self.is_told {
+        if self.is_reported {
             notice("reconnected");
         }
         if missing > 0 {
             notice(&format!(
-                "{missing} bytes of output are missing: the sandbox no longer kept them"
+                "{missing} bytes of output were lost while disconnected"
             ));
         }
         *self = Self::default();
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next event.
     async fn watch<T>(&mut self, next: impl Future<Output = T>) -> T {
         let mut next = std::pin::pin!(next);
-        if self.is_on && !self.is_told {
-            match tokio::time::timeout(NOTICE_AFTER, &mut next).await {
+        if self.is_active && !self.is_reported {
+            match tokio::time::timeout(REPORT_AFTER, &mut next).await {
                 Ok(done) => return done,
-                Err(_) => self.tell(),
+                Err(_) => self.report(),
             }
         }
         next.await
     }
 }
 
-/// Prints a remark in the middle of output; a raw terminal does not go back to the beginning of a line by itself.
+/// Prints a message between lines of output. On a raw terminal, a newline does not return to the first column.
 fn notice(text: &str) {
     let (before, after) = match std::io::stderr().is_terminal() {
         true => ("\r\n", "\r"),
@@ -141,11 +133,11 @@ async fn write(to: &mut (impl AsyncWriteExt + Unpin), bytes: &[u8]) -> std::io::
     to.flush().await
 }
 
-fn failed(error: anyhow::Error, has_started: bool) -> anyhow::Result<ExitCode> {
-    let refusal = error.downcast_ref().and_then(ClientError::code);
-    let code = match refusal {
+fn exit_code_of_error(error: anyhow::Error, has_started: bool) -> anyhow::Result<ExitCode> {
+    let error_code = error.downcast_ref().and_then(ClientError::code);
+    let code = match error_code {
         Some("timed_out") => TIMED_OUT,
-        // The sandbox was there, or the connection had been refused: what is wrong is the command, the user or the folder.
+        // The sandbox exists, or connecting would have failed. So the command, the user or the directory is wrong.
         Some("invalid" | "not_found" | "file_not_found") if !has_started => NOT_STARTED,
         _ => return Err(error),
     };
@@ -153,7 +145,7 @@ fn failed(error: anyhow::Error, has_started: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// The command's exit code as ours.
+/// The command's exit code as our exit code.
 pub(in crate::commands) fn exit_code(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }

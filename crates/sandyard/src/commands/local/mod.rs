@@ -1,4 +1,4 @@
-//! The same verbs without a server: straight to the engine of a data directory.
+//! Commands with `--local`: they use the engine of a data directory, without a server.
 
 mod ls;
 mod rm;

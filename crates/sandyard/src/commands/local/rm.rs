@@ -1,37 +1,38 @@
-//! Removes sandboxes of this data directory's engine.
+//! Deletes sandboxes of this data directory's engine.
+
+use std::process::ExitCode;
 
 use sandyard_core::SandboxId;
-use sandyard_engine::Engine;
 
-use super::super::rm::Removed;
+use super::super::lifecycle::apply_to_each;
 use crate::global::Global;
+use crate::output::Format;
 
-/// Removes these sandboxes, or all.
+/// Deletes these sandboxes, or all of them.
 pub(in crate::commands) async fn rm(
     global: &Global,
-    ids: Option<&[String]>,
-) -> anyhow::Result<Removed> {
+    ids: Option<Vec<String>>,
+    format: Format,
+) -> anyhow::Result<ExitCode> {
     let engine = global.engine().await?;
-    let mut removed = Removed::default();
-    let ids = match ids {
-        Some(ids) => ids.to_vec(),
+    let (ids, pool_emptied) = match ids {
+        Some(ids) => (ids, Ok(())),
         None => {
-            // Those that a server had kept ready, too: one that was killed takes nothing back.
-            if let Err(error) = engine.set_pool(Vec::new()).await {
-                removed.count("ready ones", Err(error.into()));
-            }
+            // A killed server leaves its pool of pre-created sandboxes behind.
+            let emptied = engine.set_pool(Vec::new()).await;
             let all = engine.list().await?;
-            all.into_iter().map(|info| info.id.to_string()).collect()
+            let ids = all.into_iter().map(|info| info.id.to_string()).collect();
+            (ids, emptied.map(drop))
         }
     };
-    for id in ids {
-        removed.count(&id, remove(&engine, &id).await);
-    }
-    Ok(removed)
-}
-
-async fn remove(engine: &Engine, id: &str) -> anyhow::Result<()> {
-    let id: SandboxId = id.parse()?;
-    engine.inspect(&id).await?;
-    Ok(engine.delete(&id).await?)
+    let code = apply_to_each(&ids, format, async |name| {
+        let id: SandboxId = name.parse()?;
+        // Deleting a missing sandbox succeeds, so check first.
+        engine.inspect(&id).await?;
+        engine.delete(&id).await?;
+        Ok((name.to_owned(), name.to_owned()))
+    })
+    .await;
+    pool_emptied?;
+    code
 }

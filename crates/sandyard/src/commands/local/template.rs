@@ -1,4 +1,4 @@
-//! Templates of this data directory's engine.
+//! Lists, imports and deletes templates of this data directory's engine.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -8,29 +8,34 @@ use anyhow::Context as _;
 use sandyard_core::size::Size;
 use sandyard_engine::Engine;
 use sandyard_template::Template;
+use serde_json::json;
 
 use super::super::archive::pack_root;
-use super::super::template::{TemplateCommand, print_name};
+use super::super::template::TemplateCommand;
 use crate::global::Global;
-use crate::output::{self, Cell};
+use crate::output::Cell;
 
-/// Does what was asked for.
+/// Lists, imports or deletes templates.
 pub(in crate::commands) async fn template(
     global: &Global,
     command: TemplateCommand,
 ) -> anyhow::Result<ExitCode> {
     let engine = global.engine().await?;
     match command {
-        TemplateCommand::Ls { format } => {
+        TemplateCommand::Ls(format) => {
             let templates = engine.templates().await?;
-            match format.json {
-                true => output::json(&templates)?,
-                false => list(&templates),
-            }
+            format.print_table(&["NAME", "PARTS", "LAYERS"], &templates, |template| {
+                let layers = template.parts.iter().map(|part| part.layers.len()).max();
+                vec![
+                    Cell::from(&template.name),
+                    Cell::from(template.parts.len().to_string()),
+                    Cell::from(layers.unwrap_or(0).to_string()),
+                ]
+            })
         }
         TemplateCommand::Rm { name, format } => {
             engine.remove_template(&name).await?;
-            print_name(&name, format)?;
+            format.print(&json!({ "name": name }), &name)
         }
         TemplateCommand::Import {
             name,
@@ -40,26 +45,9 @@ pub(in crate::commands) async fn template(
             let template = import(&engine, &name, &source).await;
             clear_progress();
             let template = template?;
-            match format.json {
-                true => output::json(&template)?,
-                false => output::line(&template.name),
-            }
+            format.print(&template, &template.name)
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(templates: &[Template]) {
-    let row = |template: &Template| {
-        let layers = template.parts.iter().map(|part| part.layers.len()).max();
-        vec![
-            Cell::from(&template.name),
-            Cell::from(template.parts.len().to_string()),
-            Cell::from(layers.unwrap_or(0).to_string()),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = templates.iter().map(row).collect();
-    output::table(&["NAME", "PARTS", "LAYERS"], &rows);
 }
 
 async fn import(engine: &Engine, name: &str, source: &Path) -> anyhow::Result<Template> {
@@ -69,7 +57,7 @@ async fn import(engine: &Engine, name: &str, source: &Path) -> anyhow::Result<Te
             .await?);
     }
     if source.is_dir() {
-        // A folder travels as an archive, so that the launcher reads nothing that the caller could not.
+        // A directory is sent as an archive, so that the launcher reads nothing that the caller could not read.
         let (archive, packed) = pack_root(source)?;
         let template = engine.import_template(name, archive, show_progress).await;
         let packed = packed.finish(source);
@@ -93,7 +81,7 @@ fn show_progress(sent: u64) {
     }
 }
 
-/// Makes room for what comes after the last progress line: the result, or an error.
+/// Clears the progress line.
 fn clear_progress() {
     if std::io::stderr().is_terminal() {
         let _ = write!(std::io::stderr(), "\r\x1b[K");

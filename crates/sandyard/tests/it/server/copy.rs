@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::{Server, said};
+use super::{Server, stderr_of};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -18,15 +18,15 @@ fn content() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_goes_in_and_comes_back_as_it_was() {
+fn a_file_is_copied_both_ways() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let here = server.yard().path();
+    let here = server.env().path();
     let source = here.join("source.bin");
     fs::write(&source, content()).expect("write");
     server.out(&["cp", text(&source), &format!("{id}:dir/copy.bin")]);
-    let told = server.json(&["cp", "--json", &format!("{id}:dir/copy.bin"), text(here)]);
-    assert_eq!(told["bytes"], 5 << 20);
+    let printed = server.json(&["cp", "--json", &format!("{id}:dir/copy.bin"), text(here)]);
+    assert_eq!(printed["bytes"], 5 << 20);
     assert_eq!(fs::read(here.join("copy.bin")).expect("read"), content());
     server.out(&["cp", text(&source), &format!("{id}:dir")]);
     server.out(&["files", "stat", &id, "dir/source.bin"]);
@@ -39,10 +39,10 @@ fn a_file_goes_in_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_folder_goes_in_and_comes_back_as_it_was() {
+fn a_directory_is_copied_both_ways() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let here = server.yard().path();
+    let here = server.env().path();
     let source = here.join("tree");
     fs::create_dir_all(source.join("a/b")).expect("make");
     fs::write(source.join("a/b/c"), content()).expect("write");
@@ -84,10 +84,10 @@ fn a_folder_goes_in_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn standard_input_and_output_are_files_too() {
+fn standard_input_and_output_can_be_copied() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let source = server.yard().path().join("source");
+    let source = server.env().path().join("source");
     fs::write(&source, content()).expect("write");
     let mut command = server.command(&["cp", "-", &format!("{id}:piped")]);
     let input = fs::File::open(&source).expect("open");
@@ -101,21 +101,29 @@ fn standard_input_and_output_are_files_too() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_told_and_leaves_nothing() {
+fn a_failed_copy_leaves_nothing() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let here = server.yard().path();
+    let here = server.env().path();
     let missing = server.sandyard(&["cp", &format!("{id}:nothing"), text(here)]);
     assert_eq!(missing.status.code(), Some(125));
-    assert!(said(&missing).contains("nothing"), "{}", said(&missing));
+    assert!(
+        stderr_of(&missing).contains("nothing"),
+        "{}",
+        stderr_of(&missing)
+    );
     let nowhere = server.sandyard(&["cp", "/no/such/file", &format!("{id}:x")]);
     assert_eq!(nowhere.status.code(), Some(125));
     let folder = server.sandyard(&["cp", &format!("{id}:/etc"), "-"]);
-    assert!(said(&folder).contains("is a folder"), "{}", said(&folder));
+    assert!(
+        stderr_of(&folder).contains("is a directory"),
+        "{}",
+        stderr_of(&folder)
+    );
 }
 
 #[test]
-fn a_copy_belongs_to_the_user_it_is_made_for() {
+fn a_copy_belongs_to_the_user_option() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let owner = |path: &str| {

@@ -1,9 +1,9 @@
-//! `sandyard e2b env`: what programs written for E2B are told.
+//! `sandyard e2b env`: variables for programs written for E2B.
 
 use std::process::Command;
 
-use super::{Server, clean, said};
-use crate::yard::Yard;
+use super::{Server, clean, stderr_of};
+use crate::test_env::TestEnv;
 
 /// Evaluates the lines as a shell does and prints some variables, one a line; nothing for one that is not set.
 fn evaluated(lines: &str, names: &[&str]) -> Vec<String> {
@@ -16,7 +16,7 @@ fn evaluated(lines: &str, names: &[&str]) -> Vec<String> {
         .env("E2B_API_URL", "http://before")
         .output()
         .expect("a shell");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().map(str::to_owned).collect()
 }
@@ -32,31 +32,31 @@ fn status(url: &str, key: Option<&str>) -> String {
 }
 
 #[test]
-fn its_lines_lead_to_the_listener_of_the_running_server() {
+fn the_exported_urls_lead_to_the_e2b_listener() {
     let server = Server::start();
     let lines = server.out(&["e2b", "env"]);
     assert!(
         lines.lines().all(|line| line.starts_with("export E2B_")),
         "{lines}"
     );
-    let told = evaluated(&lines, &["E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL"]);
-    assert_eq!(told[0], server.admin_key());
-    assert_eq!(told[1], told[2]);
-    assert_ne!(told[1], server.url());
-    // Nobody comes in there without a key, on loopback neither.
-    let sandboxes = format!("{}/v2/sandboxes", told[1]);
+    let exported = evaluated(&lines, &["E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL"]);
+    assert_eq!(exported[0], server.admin_key());
+    assert_eq!(exported[1], exported[2]);
+    assert_ne!(exported[1], server.url());
+    // The listener needs a key, also on loopback.
+    let sandboxes = format!("{}/v2/sandboxes", exported[1]);
     assert_eq!(status(&sandboxes, None), "401");
-    assert_ne!(status(&sandboxes, Some(&told[0])), "401");
+    assert_ne!(status(&sandboxes, Some(&exported[0])), "401");
     let json = server.json(&["e2b", "env", "--json"]);
-    assert_eq!(json["E2B_API_URL"], told[1].as_str());
-    assert_eq!(json["E2B_API_KEY"], told[0].as_str());
+    assert_eq!(json["E2B_API_URL"], exported[1].as_str());
+    assert_eq!(json["E2B_API_KEY"], exported[0].as_str());
 }
 
 #[test]
-fn with_a_domain_and_tls_it_names_the_domain_and_what_to_trust() {
+fn with_a_domain_and_tls_the_domain_and_certificate_are_exported() {
     let server = Server::start_with(&["--domain", "sbx.test", "--tls-self-signed"]);
     let port = server.url().rsplit(':').next().expect("a port");
-    let certificate = server.yard().data().join("tls/ca.pem");
+    let certificate = server.env().data().join("tls/ca.pem");
     let certificate = certificate.to_str().expect("UTF-8");
     let lines = server.out(&["--ca-cert", certificate, "e2b", "env"]);
     let names = [
@@ -72,41 +72,45 @@ fn with_a_domain_and_tls_it_names_the_domain_and_what_to_trust() {
 }
 
 #[test]
-fn without_a_server_or_a_key_nothing_is_printed_but_what_to_do() {
-    let yard = Yard::new();
-    let alone = clean(&yard)
+fn without_a_server_or_a_key_only_an_error_is_printed() {
+    let env = TestEnv::new();
+    let alone = clean(&env)
         .args(["--url", "http://127.0.0.1:1", "e2b", "env"])
         .output()
         .expect("run");
     assert_eq!(alone.status.code(), Some(125));
     assert!(alone.stdout.is_empty());
-    assert!(said(&alone).contains("no server at"), "{}", said(&alone));
-    // On an open server everything else works without one.
+    assert!(
+        stderr_of(&alone).contains("no server at"),
+        "{}",
+        stderr_of(&alone)
+    );
+    // On an open server, every other command works without a key.
     let server = Server::start();
-    let keyless = server.far(None, &["e2b", "env"]);
+    let keyless = server.as_remote(None, &["e2b", "env"]);
     assert_eq!(keyless.status.code(), Some(125));
     assert!(keyless.stdout.is_empty());
     assert!(
-        said(&keyless).contains("sandyard key add"),
+        stderr_of(&keyless).contains("sandyard key add"),
         "{}",
-        said(&keyless)
+        stderr_of(&keyless)
     );
 }
 
 #[test]
-fn without_a_listener_of_its_own_the_api_is_below_a_path() {
-    let yard = Yard::new();
-    std::fs::create_dir_all(yard.data()).expect("a folder");
-    std::fs::write(
-        yard.data().join("sandyard.toml"),
-        "[e2b]\nenabled = false\n",
-    )
-    .expect("write");
-    let server = Server::start_in(yard, &[]);
+fn without_an_e2b_listener_the_url_has_a_path() {
+    let env = TestEnv::new();
+    std::fs::create_dir_all(env.data()).expect("a folder");
+    std::fs::write(env.data().join("sandyard.toml"), "[e2b]\nenabled = false\n").expect("write");
+    let server = Server::start_in(env, &[]);
     let output = server.sandyard(&["e2b", "env"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = evaluated(&lines, &["E2B_API_URL"]);
-    assert_eq!(told, [format!("{}/e2b", server.url())]);
-    assert!(said(&output).contains("e2b.port"), "{}", said(&output));
+    let exported = evaluated(&lines, &["E2B_API_URL"]);
+    assert_eq!(exported, [format!("{}/e2b", server.url())]);
+    assert!(
+        stderr_of(&output).contains("e2b.port"),
+        "{}",
+        stderr_of(&output)
+    );
 }

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use super::{Server, eventually, said};
+use super::{Server, eventually, stderr_of};
 
 #[test]
-fn output_errors_and_exit_code_are_the_commands() {
+fn output_and_exit_code_are_those_of_the_command() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let script = "echo out; echo err >&2; exit 7";
@@ -32,10 +32,15 @@ fn output_errors_and_exit_code_are_the_commands() {
 }
 
 #[test]
-fn ends_that_are_not_the_commands_own_have_codes_of_their_own() {
+fn failures_have_their_own_exit_codes() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let code = |words: &[&str]| server.sandyard(&[&["exec"], words].concat()).status.code();
+    let code = |arguments: &[&str]| {
+        server
+            .sandyard(&[&["exec"], arguments].concat())
+            .status
+            .code()
+    };
     assert_eq!(
         code(&["--timeout", "0.5", &id, "--", "sleep", "100"]),
         Some(124)
@@ -47,12 +52,12 @@ fn ends_that_are_not_the_commands_own_have_codes_of_their_own() {
 }
 
 #[test]
-fn standard_input_is_passed_on_when_asked_for_and_only_then() {
+fn standard_input_is_forwarded_only_with_interactive() {
     let server = Server::start();
     let id = server.out(&["create"]);
-    let run = |words: &[&str], input: Vec<u8>| {
+    let run = |arguments: &[&str], input: Vec<u8>| {
         let mut child = server
-            .command(&[&["exec"], words].concat())
+            .command(&[&["exec"], arguments].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -71,7 +76,7 @@ fn standard_input_is_passed_on_when_asked_for_and_only_then() {
 }
 
 #[test]
-fn json_holds_output_and_exit_code() {
+fn json_has_output_and_exit_code() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let output = server.sandyard(&["exec", "--json", &id, "--", "sh", "-c", "echo a; exit 4"]);
@@ -84,7 +89,7 @@ fn json_holds_output_and_exit_code() {
 }
 
 #[test]
-fn a_detached_command_goes_on_and_its_output_is_in_the_log() {
+fn a_detached_command_keeps_running_and_logs_its_output() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let script = "echo from afar; sleep 1000";
@@ -97,7 +102,7 @@ fn a_detached_command_goes_on_and_its_output_is_in_the_log() {
 }
 
 #[test]
-fn an_interrupt_goes_to_the_command() {
+fn an_interrupt_is_sent_to_the_command() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let script = "trap 'exit 9' INT; echo up; while :; do sleep 0.05; done";
@@ -114,7 +119,7 @@ fn an_interrupt_goes_to_the_command() {
 }
 
 #[test]
-fn a_reader_that_has_heard_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let mut child = server
@@ -128,7 +133,7 @@ fn a_reader_that_has_heard_enough_is_no_error() {
     drop(lines);
     let output = child.wait_with_output().expect("wait");
     assert_eq!(
-        (output.status.code(), said(&output)),
+        (output.status.code(), stderr_of(&output)),
         (Some(141), String::new())
     );
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::Server;
 
-fn follow(server: &Server, words: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+fn follow(server: &Server, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = server
-        .command(words)
+        .command(arguments)
         .stdout(Stdio::piped())
         .spawn()
         .expect("start");

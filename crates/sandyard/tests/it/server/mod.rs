@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
-/// A server with a data directory of its own. Its sandboxes and its launcher end with it.
+/// A server with its own data directory. Dropping it ends its sandboxes and its launcher.
 pub(crate) struct Server {
-    yard: Yard,
+    env: TestEnv,
     child: Child,
     url: String,
 }
@@ -34,37 +34,37 @@ impl Server {
 
     /// Starts one with some flags.
     pub(crate) fn start_with(flags: &[&str]) -> Self {
-        Self::start_in(Yard::new(), flags)
+        Self::start_in(TestEnv::new(), flags)
     }
 
-    /// Starts one in a place that may hold a configuration file.
-    pub(crate) fn start_in(yard: Yard, flags: &[&str]) -> Self {
-        let (child, url) = launch(&yard, &[&["--port", "0"], flags].concat());
-        Self { yard, child, url }
+    /// Starts one in an environment that may have a configuration file.
+    pub(crate) fn start_in(env: TestEnv, flags: &[&str]) -> Self {
+        let (child, url) = launch(&env, &[&["--port", "0"], flags].concat());
+        Self { env, child, url }
     }
 
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(crate) fn yard(&self) -> &Yard {
-        &self.yard
+    pub(crate) fn env(&self) -> &TestEnv {
+        &self.env
     }
 
-    /// The key that the first start made.
+    /// The admin key.
     pub(crate) fn admin_key(&self) -> String {
-        let key = std::fs::read_to_string(self.yard.data().join("admin.key")).expect("a key");
+        let key = std::fs::read_to_string(self.env.data().join("admin.key")).expect("a key");
         key.trim().to_owned()
     }
 
-    /// Ends the server, and starts another at the same place.
+    /// Stops the server and starts another one on the same port.
     pub(crate) fn restart(&mut self) {
-        assert!(self.stop(), "it ends well");
+        assert!(self.stop(), "the server stops");
         let port = self.url.rsplit(':').next().expect("a port").to_owned();
-        // A connection of another program may have got the port meanwhile, and gives it back.
+        // Another program may have taken the port for a moment.
         let give_up = Instant::now() + Duration::from_secs(120);
         let (child, url) = loop {
-            match try_launch(&self.yard, &["--port", &port]) {
+            match try_launch(&self.env, &["--port", &port]) {
                 Ok(launched) => break launched,
                 Err(why) if why.contains("another program listens there") => {
                     assert!(Instant::now() < give_up, "{why}");
@@ -77,9 +77,9 @@ impl Server {
         self.child = child;
     }
 
-    /// Tells the server to end and says whether it ended well.
+    /// Stops the server and returns whether it succeeded.
     pub(crate) fn stop(&mut self) -> bool {
-        // One that was waited for has no number any more: it may be somebody else's.
+        // A reaped process has no pid: another process may have it.
         if let Ok(Some(status)) = self.child.try_wait() {
             return status.success();
         }
@@ -90,17 +90,17 @@ impl Server {
 
     /// The program as a client that knows the data directory, not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = clean(&self.yard);
+        let mut command = clean(&self.env);
         command
             .args(arguments)
-            .env("SANDYARD_DATA_DIR", self.yard.data())
+            .env("SANDYARD_DATA_DIR", self.env.data())
             .env("SANDYARD_URL", &self.url);
         command
     }
 
-    /// The program as a client of somewhere else: it has nothing but an address and perhaps a key.
-    pub(crate) fn far(&self, key: Option<&str>, arguments: &[&str]) -> Output {
-        let mut command = clean(&self.yard);
+    /// Runs the program as a remote client: it has only a URL and perhaps a key.
+    pub(crate) fn as_remote(&self, key: Option<&str>, arguments: &[&str]) -> Output {
+        let mut command = clean(&self.env);
         command.args(arguments).env("SANDYARD_URL", &self.url);
         if let Some(key) = key {
             command.env("SANDYARD_API_KEY", key);
@@ -115,12 +115,16 @@ impl Server {
     /// Runs the program, which must succeed; returns what it prints, without the newline at the end.
     pub(crate) fn out(&self, arguments: &[&str]) -> String {
         let output = self.sandyard(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr_of(&output)
+        );
         let text = String::from_utf8_lossy(&output.stdout);
         text.trim_end().to_owned()
     }
 
-    /// The same for what prints JSON.
+    /// Runs the program, which must print JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.out(arguments)).expect("JSON")
     }
@@ -133,13 +137,13 @@ impl Drop for Server {
     }
 }
 
-/// What a command said to people.
-pub(crate) fn said(output: &Output) -> String {
+/// The standard error of a command.
+pub(crate) fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The program with nothing of this host's settings.
-fn clean(yard: &Yard) -> Command {
+/// The program without this host.s settings.
+fn clean(env: &TestEnv) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sandyard"));
     command
         .env_clear()
@@ -147,27 +151,27 @@ fn clean(yard: &Yard) -> Command {
             "PATH",
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         )
-        .env("HOME", yard.path())
-        .current_dir(yard.path())
+        .env("HOME", env.path())
+        .current_dir(env.path())
         .stdin(Stdio::null());
     command
 }
 
-fn launch(yard: &Yard, flags: &[&str]) -> (Child, String) {
-    try_launch(yard, flags).unwrap_or_else(|why| panic!("{why}"))
+fn launch(env: &TestEnv, flags: &[&str]) -> (Child, String) {
+    try_launch(env, flags).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Starts a server, or says why it does not.
-fn try_launch(yard: &Yard, flags: &[&str]) -> Result<(Child, String), String> {
+/// Starts a server, or returns why it failed.
+fn try_launch(env: &TestEnv, flags: &[&str]) -> Result<(Child, String), String> {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
-        .open(yard.path().join("server.log"))
+        .open(env.path().join("server.log"))
         .expect("a log");
-    let mut child = clean(yard)
+    let mut child = clean(env)
         .arg("serve")
         .arg("--data-dir")
-        .arg(yard.data())
+        .arg(env.data())
         .args(flags)
         .stdout(Stdio::piped())
         .stderr(log)
@@ -175,24 +179,24 @@ fn try_launch(yard: &Yard, flags: &[&str]) -> Result<(Child, String), String> {
         .expect("start the server");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let first = lines.next().and_then(Result::ok).unwrap_or_default();
-    // The rest must be taken too, or the server would write to nobody.
+    // Read the rest too, so that the server.s writes do not fail.
     std::thread::spawn(move || lines.for_each(drop));
     match first.rsplit_once(" at ") {
         Some((_, url)) => Ok((child, url.to_owned())),
         None => {
             let _ = child.kill();
             let _ = child.wait();
-            let log = std::fs::read_to_string(yard.path().join("server.log"));
+            let log = std::fs::read_to_string(env.path().join("server.log"));
             Err(format!("the server did not start: {first:?} {log:?}"))
         }
     }
 }
 
-/// Waits until something is so, and fails when it never is.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits for a condition, and fails after two minutes.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(120);
-    while !is_so() {
-        assert!(Instant::now() < give_up, "never: {what}");
+    while !condition() {
+        assert!(Instant::now() < give_up, "timed out waiting: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -1,11 +1,11 @@
-//! What a sandbox may reach and secrets it uses, by commands.
+//! `sandyard network` and `sandyard secret`.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::json;
 
-use super::{Server, said};
+use super::{Server, stderr_of};
 
 #[test]
 fn a_policy_is_shown_set_and_changed() {
@@ -38,10 +38,10 @@ fn a_policy_is_shown_set_and_changed() {
     assert_eq!(network["network"]["deny_out"], json!(["pypi.org", "*:25"]));
     assert!(server.out(&["info", &id]).contains("no internet, allowed"));
 
-    // What is shown can be given to another.
-    let kept = server.out(&["network", "show", &id, "--json"]);
-    let file = server.yard().path().join("policy.json");
-    std::fs::write(&file, kept).expect("write");
+    // The output of `network show` can be applied to another sandbox.
+    let shown_json = server.out(&["network", "show", &id, "--json"]);
+    let file = server.env().path().join("policy.json");
+    std::fs::write(&file, shown_json).expect("write");
     let other = server.out(&["create"]);
     let file = file.to_str().expect("a path");
     server.out(&["network", "set", &other, "--from", file]);
@@ -53,46 +53,58 @@ fn a_policy_is_shown_set_and_changed() {
     assert_eq!(open["network"]["allow_internet_access"], true);
     assert_eq!(open["network"]["allow_out"], json!([]));
     assert_eq!(server.out(&["flows", &other, "--denied", "--json"]), "");
-    assert!(server.out(&["flows", &other]).starts_with("AT"));
+    assert!(server.out(&["flows", &other]).starts_with("TIME"));
 }
 
 #[test]
-fn mistakes_are_told_where_they_are_made() {
+fn invalid_options_are_reported_with_a_hint() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let wrong = server.sandyard(&["network", "allow", &id, "https://pypi.org/"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
-        said(&wrong).contains("write `pypi.org`, without https://"),
+        stderr_of(&wrong).contains("write `pypi.org`, without https://"),
         "{}",
-        said(&wrong)
+        stderr_of(&wrong)
     );
     let wrong = server.sandyard(&["network", "set", &id]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(said(&wrong).contains("--no-internet"), "{}", said(&wrong));
-    let file = server.yard().path().join("policy.json");
+    assert!(
+        stderr_of(&wrong).contains("--no-internet"),
+        "{}",
+        stderr_of(&wrong)
+    );
+    let file = server.env().path().join("policy.json");
     std::fs::write(&file, r#"{"allow_out": ["pypi.org", "a b"]}"#).expect("write");
     let file = file.to_str().expect("a path");
     let wrong = server.sandyard(&["network", "set", &id, "--from", file]);
     assert_eq!(wrong.status.code(), Some(125));
-    assert!(said(&wrong).contains("allow_out[1]"), "{}", said(&wrong));
+    assert!(
+        stderr_of(&wrong).contains("allow_out[1]"),
+        "{}",
+        stderr_of(&wrong)
+    );
     let wrong = server.sandyard(&["create", "--secret", "KEY=nosuch"]);
     assert!(
-        said(&wrong).contains("nosuch") && said(&wrong).contains("`sandyard secret ls`"),
+        stderr_of(&wrong).contains("nosuch") && stderr_of(&wrong).contains("`sandyard secret ls`"),
         "{}",
-        said(&wrong)
+        stderr_of(&wrong)
     );
 }
 
 #[test]
-fn allowing_something_beside_all_the_rest_is_remarked() {
+fn a_redundant_allow_list_is_reported() {
     let server = Server::start();
     let created = server.sandyard(&["create", "--name", "build", "--allow", "pypi.org"]);
-    assert!(said(&created).contains("stays open"), "{}", said(&created));
+    assert!(
+        stderr_of(&created).contains("stays open"),
+        "{}",
+        stderr_of(&created)
+    );
     let set = |flags: &[&str]| {
         let output = server.sandyard(&[&["network", "set", "build"], flags].concat());
-        assert!(output.status.success(), "{}", said(&output));
-        said(&output).contains("stays open")
+        assert!(output.status.success(), "{}", stderr_of(&output));
+        stderr_of(&output).contains("stays open")
     };
     assert!(set(&["--allow", "pypi.org"]));
     assert!(!set(&["--allow", "pypi.org", "--no-internet"]));
@@ -102,7 +114,7 @@ fn allowing_something_beside_all_the_rest_is_remarked() {
 }
 
 #[test]
-fn a_secret_comes_from_anywhere_but_the_command_line() {
+fn a_secret_value_comes_from_a_variable_or_standard_input() {
     let server = Server::start();
     let set = ["secret", "set", "key", "--host", "api.example.com"];
     let from = |source: &'static str| [&set[..], &["--value-from", source]].concat();
@@ -111,9 +123,9 @@ fn a_secret_comes_from_anywhere_but_the_command_line() {
         .env("TOKEN", "s3cret")
         .output();
     assert_eq!(by_variable.expect("run the program").stdout, b"key\n");
-    for words in [from("-"), set.to_vec()] {
+    for arguments in [from("-"), set.to_vec()] {
         let mut child = server
-            .command(&words)
+            .command(&arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -121,11 +133,15 @@ fn a_secret_comes_from_anywhere_but_the_command_line() {
         let mut input = child.stdin.take().expect("a pipe");
         input.write_all(b"s3cret\n").expect("write");
         drop(input);
-        assert!(child.wait().expect("an end").success(), "{words:?}");
+        assert!(child.wait().expect("an end").success(), "{arguments:?}");
     }
     let none = server.sandyard(&set);
     assert_eq!(none.status.code(), Some(125));
-    assert!(said(&none).contains("no value"), "{}", said(&none));
+    assert!(
+        stderr_of(&none).contains("no value"),
+        "{}",
+        stderr_of(&none)
+    );
 
     let listed = server.json(&["secret", "list", "--json"]);
     assert_eq!(listed[0]["hosts"], json!(["api.example.com"]));

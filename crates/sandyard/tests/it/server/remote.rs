@@ -1,44 +1,55 @@
 //! A server somewhere else: an address and a key.
 
-use super::{Server, said};
+use super::{Server, stderr_of};
 
 #[test]
-fn a_server_that_asks_for_a_key_is_used_with_one() {
+fn a_server_with_authentication_needs_a_key() {
     let server = Server::start_with(&["--auth", "required"]);
-    let refused = server.far(None, &["ls"]);
+    let refused = server.as_remote(None, &["ls"]);
     assert_eq!(refused.status.code(), Some(125));
     assert!(
-        said(&refused).contains("hint: set SANDYARD_API_KEY"),
+        stderr_of(&refused).contains("hint: set SANDYARD_API_KEY"),
         "{}",
-        said(&refused)
+        stderr_of(&refused)
     );
     let wrong = format!("e2b_{}", "0".repeat(40));
-    assert_eq!(server.far(Some(&wrong), &["ls"]).status.code(), Some(125));
+    assert_eq!(
+        server.as_remote(Some(&wrong), &["ls"]).status.code(),
+        Some(125)
+    );
     let key = server.admin_key();
-    let made = server.far(Some(&key), &["create"]);
-    assert!(made.status.success(), "{}", said(&made));
+    let made = server.as_remote(Some(&key), &["create"]);
+    assert!(made.status.success(), "{}", stderr_of(&made));
     let id = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-    let ran = server.far(Some(&key), &["exec", &id, "--", "echo", "far away"]);
+    let ran = server.as_remote(Some(&key), &["exec", &id, "--", "echo", "far away"]);
     assert_eq!(ran.stdout, b"far away\n");
     // On the server's own host the key is found by itself.
     assert!(server.out(&["ls"]).contains(&id));
 }
 
 #[test]
-fn a_user_has_only_what_is_its_own_and_only_what_its_key_may() {
+fn a_user_sees_its_own_sandboxes_within_the_scopes_of_its_key() {
     let server = Server::start_with(&["--auth", "required"]);
     let hers = server.out(&["create"]);
     server.out(&["user", "add", "bob", "--no-password"]);
     let reader = server.out(&["key", "add", "look", "--user", "bob", "--scope", "read"]);
     let maker = server.out(&["key", "add", "make", "--user", "bob", "--expires", "1h"]);
-    let listed = server.far(Some(&reader), &["ls", "--json"]);
+    let listed = server.as_remote(Some(&reader), &["ls", "--json"]);
     assert_eq!(String::from_utf8_lossy(&listed.stdout).trim(), "[]");
-    let refused = server.far(Some(&reader), &["create"]);
-    assert!(said(&refused).contains("scope"), "{}", said(&refused));
-    let other = server.far(Some(&maker), &["exec", &hers, "--", "true"]);
-    assert!(said(&other).contains("no sandbox"), "{}", said(&other));
-    let made = server.far(Some(&maker), &["create", "--name", "own"]);
-    assert!(made.status.success(), "{}", said(&made));
+    let refused = server.as_remote(Some(&reader), &["create"]);
+    assert!(
+        stderr_of(&refused).contains("scope"),
+        "{}",
+        stderr_of(&refused)
+    );
+    let other = server.as_remote(Some(&maker), &["exec", &hers, "--", "true"]);
+    assert!(
+        stderr_of(&other).contains("no sandbox"),
+        "{}",
+        stderr_of(&other)
+    );
+    let made = server.as_remote(Some(&maker), &["create", "--name", "own"]);
+    assert!(made.status.success(), "{}", stderr_of(&made));
     assert!(server.out(&["ls", "--user", "bob"]).contains("own"));
     assert!(server.out(&["audit"]).contains("bob"));
     let keys = server.json(&["key", "ls", "--json"]);
@@ -48,13 +59,19 @@ fn a_user_has_only_what_is_its_own_and_only_what_its_key_may() {
         .find(|key| key["name"] == "look")
         .expect("the key");
     server.out(&["key", "rm", look["id"].as_str().expect("an id")]);
-    assert_eq!(server.far(Some(&reader), &["ls"]).status.code(), Some(125));
+    assert_eq!(
+        server.as_remote(Some(&reader), &["ls"]).status.code(),
+        Some(125)
+    );
     server.out(&["user", "disable", "bob"]);
-    assert_eq!(server.far(Some(&maker), &["ls"]).status.code(), Some(125));
+    assert_eq!(
+        server.as_remote(Some(&maker), &["ls"]).status.code(),
+        Some(125)
+    );
 }
 
 #[test]
-fn localhost_is_an_address_without_asking_anybody() {
+fn localhost_needs_no_resolver() {
     let server = Server::start();
     let port = server.url().rsplit(':').next().expect("a port");
     let url = format!("http://localhost:{port}");
@@ -66,13 +83,17 @@ fn localhost_is_an_address_without_asking_anybody() {
 }
 
 #[test]
-fn a_server_with_a_certificate_of_its_own_is_trusted_when_told() {
+fn a_self_signed_certificate_is_trusted_with_ca_cert() {
     let server = Server::start_with(&["--tls-self-signed"]);
     assert!(server.url().starts_with("https://"), "{}", server.url());
     let refused = server.sandyard(&["ls"]);
     assert_eq!(refused.status.code(), Some(125));
-    assert!(said(&refused).contains("certificate"), "{}", said(&refused));
-    let certificate = server.yard().data().join("tls/certificate.pem");
+    assert!(
+        stderr_of(&refused).contains("certificate"),
+        "{}",
+        stderr_of(&refused)
+    );
+    let certificate = server.env().data().join("tls/certificate.pem");
     let trusting = ["--ca-cert", certificate.to_str().expect("UTF-8")];
     let id = server.out(&[&trusting[..], &["create"]].concat());
     let ran = server.out(&[&trusting[..], &["exec", &id, "--", "echo", "sealed"]].concat());

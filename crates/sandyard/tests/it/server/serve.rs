@@ -1,4 +1,4 @@
-//! `sandyard serve`: how it starts, ends, and starts again.
+//! `sandyard serve`: start, stop and restart.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -6,29 +6,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use super::{Server, clean, eventually};
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
 /// Starts a server, reads what it prints until `last`, and ends it.
-fn block(yard: &Yard, flags: &[&str], last: &str) -> Vec<String> {
-    let mut child = clean(yard)
+fn startup_lines(env: &TestEnv, flags: &[&str], last: &str) -> Vec<String> {
+    let mut child = clean(env)
         .args(["serve", "--port", "0", "--data-dir"])
-        .arg(yard.data())
+        .arg(env.data())
         .args(flags)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("start");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut block = Vec::new();
+    let mut printed = Vec::new();
     for line in lines.map_while(Result::ok) {
         let is_last = line.contains(last);
-        block.push(line);
+        printed.push(line);
         if is_last {
             break;
         }
     }
     end(&mut child);
-    block
+    printed
 }
 
 fn end(child: &mut std::process::Child) {
@@ -38,27 +38,27 @@ fn end(child: &mut std::process::Child) {
 }
 
 #[test]
-fn a_log_is_told_where_the_key_is_and_that_the_server_is_open() {
-    let yard = Yard::new();
-    let first = block(&yard, &[], "OPEN").join("\n");
-    let key = std::fs::read_to_string(yard.data().join("admin.key")).expect("a key");
+fn a_log_names_the_key_file_and_warns_about_an_open_server() {
+    let env = TestEnv::new();
+    let first = startup_lines(&env, &[], "OPEN").join("\n");
+    let key = std::fs::read_to_string(env.data().join("admin.key")).expect("a key");
     assert!(
         first.contains("admin.key") && first.contains("/docs"),
         "{first}"
     );
     assert!(!first.contains(key.trim()), "{first}");
-    let line = block(&yard, &["--json"], "url").remove(0);
+    let line = startup_lines(&env, &["--json"], "url").remove(0);
     assert!(!line.contains(key.trim()), "{line}");
-    let mode = std::fs::metadata(yard.data().join("admin.key"))
+    let mode = std::fs::metadata(env.data().join("admin.key"))
         .expect("a key")
         .permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
-    let second = block(&yard, &[], "OPEN").join("\n");
+    let second = startup_lines(&env, &[], "OPEN").join("\n");
     assert!(!second.contains(key.trim()), "{second}");
     assert!(second.contains("admin.key"), "{second}");
-    // As with a store that another server made it for.
-    std::fs::remove_file(yard.data().join("admin.key")).expect("remove");
-    let third = block(&yard, &[], "OPEN").join("\n");
+    // As with a store whose key another server created.
+    std::fs::remove_file(env.data().join("admin.key")).expect("remove");
+    let third = startup_lines(&env, &[], "OPEN").join("\n");
     assert!(
         !third.contains("admin.key") && third.contains("`sandyard key add` there"),
         "{third}"
@@ -66,12 +66,12 @@ fn a_log_is_told_where_the_key_is_and_that_the_server_is_open() {
 }
 
 #[test]
-fn a_terminal_is_shown_the_key_once() {
-    let yard = Yard::new();
+fn the_key_is_printed_on_a_terminal() {
+    let env = TestEnv::new();
     let (mut terminal, other_side) = terminal();
-    let mut child = clean(&yard)
+    let mut child = clean(&env)
         .args(["serve", "--port", "0", "--data-dir"])
-        .arg(yard.data())
+        .arg(env.data())
         .stdout(other_side)
         .stderr(Stdio::null())
         .spawn()
@@ -83,12 +83,12 @@ fn a_terminal_is_shown_the_key_once() {
         shown.extend_from_slice(&piece[..count]);
     }
     end(&mut child);
-    let key = std::fs::read_to_string(yard.data().join("admin.key")).expect("a key");
+    let key = std::fs::read_to_string(env.data().join("admin.key")).expect("a key");
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(shown.contains(key.trim()), "{shown}");
 }
 
-/// A pseudo-terminal: what a person looks at, and what a program writes to.
+/// A pseudo-terminal: the user.s side and the program.s side.
 fn terminal() -> (File, File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -101,11 +101,11 @@ fn terminal() -> (File, File) {
 }
 
 #[test]
-fn a_program_learns_the_address_from_one_line() {
-    let yard = Yard::new();
-    let line = block(&yard, &["--json"], "url").remove(0);
-    let told: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-    let url = told["url"].as_str().expect("a URL");
+fn json_output_has_the_url_in_one_line() {
+    let env = TestEnv::new();
+    let line = startup_lines(&env, &["--json"], "url").remove(0);
+    let announced: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let url = announced["url"].as_str().expect("a URL");
     assert!(
         url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"),
         "{url}"
@@ -113,25 +113,21 @@ fn a_program_learns_the_address_from_one_line() {
 }
 
 #[test]
-fn the_way_for_programs_written_for_e2b_is_shown_as_it_can_be_typed() {
-    let yard = Yard::new();
-    let shown = block(&yard, &[], "try ").join("\n");
+fn the_command_for_e2b_programs_is_printed() {
+    let env = TestEnv::new();
+    let shown = startup_lines(&env, &[], "try ").join("\n");
     assert!(
         shown.contains("\n  E2B        http://127.0.0.1:"),
         "{shown}"
     );
-    let data = yard.data().display().to_string();
+    let data = env.data().display().to_string();
     assert!(
         shown.contains("eval \"$(sandyard e2b env --url http://127.0.0.1:")
             && shown.contains(&format!(" --data-dir {data})\"")),
         "{shown}"
     );
-    let sealed = block(
-        &yard,
-        &["--tls-self-signed", "--domain", "sbx.test"],
-        "try ",
-    )
-    .join("\n");
+    let sealed =
+        startup_lines(&env, &["--tls-self-signed", "--domain", "sbx.test"], "try ").join("\n");
     assert!(
         sealed.contains("\n  E2B        https://api.sbx.test:")
             && sealed.contains(&format!("\n  trust      {data}/tls/ca.pem")),
@@ -140,26 +136,26 @@ fn the_way_for_programs_written_for_e2b_is_shown_as_it_can_be_typed() {
 }
 
 #[test]
-fn a_port_for_e2b_that_was_chosen_and_is_taken_is_told() {
+fn a_chosen_e2b_port_in_use_is_an_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let yard = Yard::new();
-    let refused = clean(&yard)
+    let env = TestEnv::new();
+    let refused = clean(&env)
         .args(["serve", "--port", "0", "--e2b-port", &port.to_string()])
         .arg("--data-dir")
-        .arg(yard.data())
+        .arg(env.data())
         .output()
         .expect("run");
     assert_eq!(refused.status.code(), Some(125));
-    let told = String::from_utf8_lossy(&refused.stderr);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        told.contains("another program listens there") && told.contains("--e2b-port"),
-        "{told}"
+        stderr.contains("another program listens there") && stderr.contains("--e2b-port"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn sandboxes_and_what_runs_in_them_outlive_the_server() {
+fn sandboxes_and_their_processes_outlive_the_server() {
     let mut server = Server::start();
     let id = server.out(&["create"]);
     let pid = server.out(&["exec", "--detach", &id, "--", "sleep", "1000"]);
@@ -169,17 +165,17 @@ fn sandboxes_and_what_runs_in_them_outlive_the_server() {
 }
 
 #[test]
-fn what_a_killed_server_kept_ready_goes_with_all_the_rest() {
+fn rm_local_all_deletes_the_pool_of_a_killed_server() {
     let mut server = Server::start_with(&["--ready", "2"]);
-    let spares = server.yard().data().join("spares");
+    let spares = server.env().data().join("spares");
     let count = || std::fs::read_dir(&spares).map_or(0, Iterator::count);
     eventually("all are ready", || count() == 2);
     server.child.kill().expect("kill");
     server.child.wait().expect("wait");
-    let listed = server.yard().out(&["rm", "--local", "--all"]);
+    let listed = server.env().out(&["rm", "--local", "--all"]);
     assert_eq!(
         (listed.as_str(), count()),
         ("", 0),
-        "they were nobody's, and go"
+        "pre-created sandboxes are deleted and not listed"
     );
 }

@@ -1,6 +1,6 @@
 //! A session from create to rm, as a person and as a program has it.
 
-use super::{Server, eventually, said};
+use super::{Server, eventually, stderr_of};
 
 #[test]
 fn a_sandbox_lives_from_create_to_rm() {
@@ -43,7 +43,7 @@ fn a_sandbox_lives_from_create_to_rm() {
 }
 
 #[test]
-fn limits_asked_for_are_limits_given() {
+fn requested_limits_are_applied() {
     let server = Server::start();
     let made = server.json(&[
         "create", "--memory", "256m", "--cpu", "0.5", "--disk", "64m", "--pids", "100", "--json",
@@ -57,20 +57,23 @@ fn limits_asked_for_are_limits_given() {
 }
 
 #[test]
-fn one_that_fails_does_not_keep_the_others() {
+fn a_failure_does_not_stop_the_other_deletions() {
     let server = Server::start();
     let (one, two) = (server.out(&["create"]), server.out(&["create"]));
     let output = server.sandyard(&["rm", &one, "nosuch", &two]);
     assert_eq!(output.status.code(), Some(125));
     let removed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(removed, format!("{one}\n{two}\n"));
-    let told = said(&output);
-    assert!(told.contains("error: no sandbox `nosuch`"), "{told}");
-    assert!(told.contains("hint: `sandyard ls` lists yours"), "{told}");
+    let stderr = stderr_of(&output);
+    assert!(stderr.contains("error: no sandbox `nosuch`"), "{stderr}");
+    assert!(
+        stderr.contains("hint: `sandyard ls` lists your sandboxes"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn a_sandboxs_files_are_kept_doubled_and_compared() {
+fn snapshot_fork_and_diff_work() {
     let server = Server::start();
     let id = server.out(&["create"]);
     server.out(&["exec", &id, "--", "sh", "-c", "echo kept > note"]);
@@ -86,11 +89,11 @@ fn a_sandboxs_files_are_kept_doubled_and_compared() {
 }
 
 #[test]
-fn files_are_looked_at_and_changed_one_by_one() {
+fn single_files_are_read_and_changed() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let mut write = server.command(&["files", "write", &id, "a b/c"]);
-    let input = server.yard().path().join("input");
+    let input = server.env().path().join("input");
     std::fs::write(&input, "text").expect("write");
     let written = write
         .stdin(std::fs::File::open(&input).expect("open"))
@@ -149,10 +152,10 @@ fn a_port_is_listed_and_its_link_opens() {
 }
 
 #[test]
-fn every_list_is_json_for_programs() {
+fn every_list_can_be_printed_as_json() {
     let server = Server::start();
     server.out(&["create"]);
-    for words in [
+    for arguments in [
         &["ls"][..],
         &["template", "ls"],
         &["user", "ls"],
@@ -162,8 +165,8 @@ fn every_list_is_json_for_programs() {
         &["timer", "ls"],
         &["secret", "list"],
     ] {
-        let listed = server.json(&[words, &["--json"]].concat());
-        assert!(listed.is_array(), "{words:?}: {listed}");
+        let listed = server.json(&[arguments, &["--json"]].concat());
+        assert!(listed.is_array(), "{arguments:?}: {listed}");
     }
     assert_eq!(server.json(&["health", "--json"])["status"], "healthy");
 }

@@ -1,0 +1,136 @@
+//! `browser_enter_text` and `browser_enter_multi_texts`.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::mouse::{self, Point};
+use super::super::page::Page;
+use super::super::typing;
+use super::{acquire, observe_after_load};
+use crate::reply::{Answer, Problem};
+use crate::tool::{Effect, Tool, tool};
+use crate::tool_state::ToolState;
+
+/// Maximum length of a text, in bytes.
+const MAX_TEXT: usize = 1024 * 1024;
+/// Maximum number of texts in a call.
+const MAX_TEXTS: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+struct EnterText {
+    /// Text to type.
+    text: String,
+    /// Position of the field: distance from the left in pixels of the screenshot (default: the focused field).
+    #[serde(default)]
+    coordinate_x: Option<f64>,
+    /// Position of the field: distance from the top in pixels of the screenshot.
+    #[serde(default)]
+    coordinate_y: Option<f64>,
+    /// Press Enter afterwards (default false).
+    #[serde(default)]
+    press_enter: Option<bool>,
+    /// Clear the field first (default false: append the text).
+    #[serde(default, rename = "override")]
+    replaces: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EnterTexts {
+    /// Texts with their fields, typed in this order.
+    enter_texts: Vec<EnterText>,
+}
+
+/// The tools.
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        tool::<EnterText, _, _>(
+            "browser_enter_text",
+            "Enter text",
+            Effect::ChangesExternal,
+            "Click a field and type text into it.",
+            |tool_state, args, call| async move {
+                let enter_texts = vec![args];
+                let work = enter(tool_state, EnterTexts { enter_texts });
+                call.unless_cancelled(work).await
+            },
+        ),
+        tool::<EnterTexts, _, _>(
+            "browser_enter_multi_texts",
+            "Enter several texts",
+            Effect::ChangesExternal,
+            "Type text into several fields, for example of a form.",
+            |tool_state, args, call| async move { call.unless_cancelled(enter(tool_state, args)).await },
+        ),
+    ]
+}
+
+async fn enter(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterTexts) -> Answer {
+    if enter_texts.is_empty() || enter_texts.len() > MAX_TEXTS {
+        return Err(Problem::new(format!("give 1 to {MAX_TEXTS} texts")));
+    }
+    // Check everything before typing anything.
+    let positions = enter_texts
+        .iter()
+        .map(position)
+        .collect::<Result<Vec<_>, _>>()?;
+    let browser = acquire(&tool_state).await?;
+    let page = browser.running()?.page().await?;
+    let mut unfocused = Vec::new();
+    for (number, (text, position)) in enter_texts.iter().zip(positions).enumerate() {
+        if !enter_one(&page, text, position).await? {
+            unfocused.push(number + 1);
+        }
+    }
+    let mut message = match enter_texts.len() {
+        1 => "Entered the text.".to_owned(),
+        count => format!("Entered {count} texts."),
+    };
+    if !unfocused.is_empty() {
+        message.push_str(&format!(
+            " No field had the focus for text {unfocused:?}: the page may have ignored it. browser_view_interactive_elements shows the \
+             positions of fields."
+        ));
+    }
+    observe_after_load(&tool_state, &browser, message).await
+}
+
+fn position(text: &EnterText) -> Result<Option<Point>, Problem> {
+    if text.text.len() > MAX_TEXT {
+        return Err(Problem::new(format!(
+            "a text is longer than {MAX_TEXT} bytes"
+        )));
+    }
+    match (text.coordinate_x, text.coordinate_y) {
+        (Some(x), Some(y)) => Point::new(x, y).map(Some),
+        (None, None) => Ok(None),
+        _ => Err(Problem::new(
+            "give both coordinate_x and coordinate_y, or neither",
+        )),
+    }
+}
+
+/// Types one text. Returns whether a field had the focus.
+async fn enter_one(
+    page: &Page<'_>,
+    text: &EnterText,
+    position: Option<Point>,
+) -> Result<bool, Problem> {
+    if let Some(at) = position {
+        mouse::click(page, at, 1).await?;
+    }
+    let focus = page
+        .script(include_str!("../scripts/focus.js"), &[])
+        .await?;
+    if text.replaces == Some(true) && focus != "nothing" {
+        typing::clear(page).await?;
+    } else if position.is_some() && focus == "field" {
+        typing::to_end(page).await?;
+    }
+    typing::text(page, &text.text).await?;
+    if text.press_enter == Some(true) {
+        typing::named(page, "Enter").await?;
+    }
+    Ok(focus != "nothing")
+}
