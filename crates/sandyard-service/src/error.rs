@@ -10,8 +10,8 @@ use sandyard_core::ErrorKind;
 use sandyard_provider::{ProviderError, ProviderErrorKind};
 use sandyard_store::StoreError;
 
+use crate::memory::Shortage;
 use crate::request::PartialOutput;
-use crate::state::memory::Shortage;
 
 /// When a client may repeat a request that found the data disk full, in seconds.
 const FULL_DISK_RETRY_S: u64 = 5;

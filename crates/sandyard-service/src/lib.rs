@@ -5,10 +5,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `error`, `request`, `settings` | failures, what can be requested, what an operator sets |
+//! | `memory`, `request`, `error`, `settings` | the memory budget, what can be requested, failures, what an operator sets |
 //! | `random`, `seal`, `policy`, `expiry` | ids, sealed secrets, stored network policies, when a sandbox's time is over |
 //! | `command_log` | the output of commands, in files |
-//! | `state` | what the service holds in memory: activity, locks, providers, pushed grants, memory budget |
+//! | `state` | what the service holds in memory: activity, locks, providers, pushed grants |
 //! | `service` | [`Service`], which owns all of it |
 //! | `claim` | the exclusive right to change a sandbox |
 //! | `grants` | pushes network grants to providers |
@@ -29,6 +29,7 @@ mod command_log;
 mod error;
 mod expiry;
 mod grants;
+mod memory;
 mod policy;
 mod random;
 mod recording;
@@ -43,6 +44,7 @@ mod verbs;
 
 pub use background::health::ProviderView;
 pub use error::{ServiceError, ServiceResult};
+pub use memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTES};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
@@ -55,7 +57,6 @@ pub use sandyard_store::model::{
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use state::memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTES};
 pub use state::node_setup::NodeSetup;
 pub use state::provider_registry::{NodeConnectFn, NodeConnectFuture, NodeConnector};
 pub use state::status_changes::StatusChange;

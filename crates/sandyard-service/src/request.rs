@@ -10,7 +10,7 @@ use sandyard_provider::TemplateInfo;
 use sandyard_store::model::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 
-use crate::state::memory::MemoryHold;
+use crate::memory::MemoryHold;
 
 /// A sandbox to create.
 #[derive(Clone, Default, PartialEq)]

@@ -5,7 +5,6 @@ pub(crate) mod clock_watch;
 pub(crate) mod health_checks;
 pub(crate) mod history;
 pub(crate) mod locks;
-pub(crate) mod memory;
 pub(crate) mod node_setup;
 pub(crate) mod orphan_sightings;
 pub(crate) mod provider_registry;

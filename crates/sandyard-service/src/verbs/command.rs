@@ -16,9 +16,9 @@ use super::live::Live;
 use super::output_buffer::OutputBuffer;
 use crate::command_log::WhenFull;
 use crate::error::{ServiceError, ServiceResult};
+use crate::memory::MEMORY_WAIT;
 use crate::request::{Command, CommandOutput, RunRequest};
 use crate::service::Service;
-use crate::state::memory::MEMORY_WAIT;
 use sandyard_core::clock::millis;
 
 /// How much longer than its command an agent may take, to kill it and to report that.

@@ -12,9 +12,9 @@ use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
 use crate::error::{ServiceError, ServiceResult};
+use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
 use crate::state::activity::ActivityGuard;
-use crate::state::memory::{MemoryBudget, MemoryHold};
 
 /// Another server may pause a sandbox this near to its end at any moment, so its activity is saved at once. In milliseconds.
 const NEAR_END_MS: i64 = 5_000;

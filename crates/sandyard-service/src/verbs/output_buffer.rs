@@ -2,8 +2,8 @@
 
 use sandyard_agent_client::wire::event::Output;
 
+use crate::memory::{MEMORY_WAIT, MemoryHold, UNCOUNTED_BYTES};
 use crate::request::PartialOutput;
-use crate::state::memory::{MEMORY_WAIT, MemoryHold, UNCOUNTED_BYTES};
 
 /// The output of a command so far.
 pub(super) struct OutputBuffer {
@@ -131,7 +131,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::state::memory::MemoryBudget;
+    use crate::memory::MemoryBudget;
 
     async fn collect(max: usize, pieces: &[&[u8]]) -> (String, bool) {
         let budget = MemoryBudget::new(64 << 20);
