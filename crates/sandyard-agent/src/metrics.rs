@@ -110,8 +110,8 @@ impl Memory {
 /// The number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some(name)).then(|| words.next()?.parse().ok())?
+        let mut fields = line.split_whitespace();
+        (fields.next() == Some(name)).then(|| fields.next()?.parse().ok())?
     })
 }
 

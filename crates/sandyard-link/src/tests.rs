@@ -16,28 +16,28 @@ fn linked(buffer: usize) -> ((Mux, Inbound), (Mux, Inbound)) {
 }
 
 async fn connected(from: &Mux, to: &mut Inbound) -> (LinkStream, LinkStream) {
-    let ours = from.open(b"x").await.expect("a connection");
-    let mut theirs = to.next().await.expect("the other end");
-    assert_eq!(theirs.read_u8().await.expect("its head"), b'x');
-    (ours, theirs)
+    let local_end = from.open(b"x").await.expect("a connection");
+    let mut remote_end = to.next().await.expect("the other end");
+    assert_eq!(remote_end.read_u8().await.expect("its head"), b'x');
+    (local_end, remote_end)
 }
 
 #[tokio::test]
-async fn either_side_opens_and_each_direction_ends_by_itself() {
+async fn either_side_opens_and_each_direction_ends_separately() {
     let ((server, mut to_server), (container, mut to_container)) = linked(1 << 16);
     for _ in 0..2 {
         let (mut one, mut other) = connected(&server, &mut to_container).await;
         one.write_all(b"question").await.expect("ask");
         one.shutdown().await.expect("end");
-        let mut heard = String::new();
-        other.read_to_string(&mut heard).await.expect("the end");
-        assert_eq!(heard, "question");
+        let mut received = String::new();
+        other.read_to_string(&mut received).await.expect("the end");
+        assert_eq!(received, "question");
         other.write_all(b"answer").await.expect("answer");
         other.shutdown().await.expect("end");
         drop(other);
-        heard.clear();
-        one.read_to_string(&mut heard).await.expect("the end");
-        assert_eq!(heard, "answer");
+        received.clear();
+        one.read_to_string(&mut received).await.expect("the end");
+        assert_eq!(received, "answer");
         one.write_all(b"more")
             .await
             .expect_err("nothing after the end");
@@ -60,15 +60,17 @@ async fn what_is_broken_off_does_not_look_like_an_end() {
         other.write_all(b"half").await.expect("write");
         other.flush().await.expect("flush");
         drop(other);
-        let mut heard = Vec::new();
-        one.read_to_end(&mut heard).await.expect_err("broken off");
-        assert_eq!(heard, b"half");
+        let mut received = Vec::new();
+        one.read_to_end(&mut received)
+            .await
+            .expect_err("broken off");
+        assert_eq!(received, b"half");
     }
     let (mut one, _other) = connected(&server, &mut to_container).await;
     one.shutdown().await.expect("end");
     container.close();
-    let mut heard = Vec::new();
-    one.read_to_end(&mut heard)
+    let mut received = Vec::new();
+    one.read_to_end(&mut received)
         .await
         .expect_err("the link is gone");
     server.ended().await;
@@ -89,9 +91,9 @@ async fn bytes_arrive_in_order_whatever_room_there_is() {
             one.shutdown().await.expect("end");
             one
         });
-        let mut heard = Vec::new();
-        other.read_to_end(&mut heard).await.expect("read");
-        assert!(heard == sent, "room for {room}");
+        let mut received = Vec::new();
+        other.read_to_end(&mut received).await.expect("read");
+        assert!(received == sent, "room for {room}");
         drop(writing.await.expect("written"));
     }
 }

@@ -152,7 +152,7 @@ impl Authority {
         let server = ServerName::try_from(name.clone()).map_err(|_| mismatch())?;
         let leaf = ServerCertificateSpec {
             common_name: &name,
-            names: &[name.clone()],
+            names: std::slice::from_ref(&name),
             now_ms,
             valid_days: 1,
         };

@@ -30,7 +30,7 @@ proto_enum! {
         Create = 1 "EVENT_TYPE_CREATE",
         /// Its content changed.
         Write = 2 "EVENT_TYPE_WRITE",
-        /// It is gone.
+        /// The file or directory was removed.
         Remove = 3 "EVENT_TYPE_REMOVE",
         /// It went to another name.
         Rename = 4 "EVENT_TYPE_RENAME",
@@ -140,7 +140,7 @@ pub struct ListDirResponse {
     pub entries: Vec<EntryInfo>,
 }
 
-/// Asks to be told of changes in a directory: `WatchDir` and `CreateWatcher`.
+/// Starts to watch a directory: `WatchDir` and `CreateWatcher`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WatchRequest {

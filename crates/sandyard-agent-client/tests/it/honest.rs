@@ -45,11 +45,11 @@ async fn unary_calls_share_a_connection() {
 /// it is looked at again.
 async fn in_time(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..20 {
-        let began = std::time::Instant::now();
+        let started = std::time::Instant::now();
         if holds().await {
             return;
         }
-        assert!(began.elapsed() >= TRUSTED_FOR, "it was in time");
+        assert!(started.elapsed() >= TRUSTED_FOR, "it was in time");
     }
     panic!("this machine is too busy");
 }
@@ -313,7 +313,7 @@ impl sandyard_agent_client::Dial for Detour {
 }
 
 #[tokio::test]
-async fn an_agent_behind_a_way_of_the_callers_is_reached_and_its_connection_kept() {
+async fn an_agent_behind_a_custom_endpoint_is_reached_and_its_connection_reused() {
     in_time(async || {
         let server = keeping_alive(b"HTTP/1.1 204 No Content\r\n\r\n");
         let detour = std::sync::Arc::new(Detour {
@@ -419,14 +419,14 @@ async fn headers_of_a_proxy_replace_those_of_the_client() {
     assert_eq!(port.headers()["host"], "8080");
     assert!(!format!("{port:?}").contains("8080"));
     let closed = client.dial(1).await.expect_err("closed");
-    let is_told = matches!(
+    let is_reported = matches!(
         closed,
         ClientError::Remote {
             code: sandyard_agent_client::wire::Code::Unavailable,
             ..
         }
     );
-    assert!(is_told, "{closed}");
+    assert!(is_reported, "{closed}");
     let reason = client.dial(2).await.expect_err("a reason");
     assert_eq!(reason.to_string(), "no room (failed_precondition)");
 }

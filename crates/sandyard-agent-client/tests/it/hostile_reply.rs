@@ -24,14 +24,14 @@ async fn a_body_without_end_is_cut_off_at_the_limit() {
         max_body_len: 100_000,
         ..Limits::default()
     };
-    for (head, again) in [
+    for (head, second) in [
         (
             &b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"[..],
             &b"8\r\n[[[[[[[[\r\n"[..],
         ),
         (b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", b"x"),
     ] {
-        let server = Server::endless(head, again);
+        let server = Server::endless(head, second);
         assert_eq!(
             kind(server.client_with(limits.clone()).list().await),
             "too large"
@@ -105,7 +105,7 @@ async fn an_agent_that_closes_without_answer_is_closed() {
 
 #[tokio::test]
 async fn what_is_not_http_or_not_the_expected_json_breaks_the_protocol() {
-    for nonsense in [
+    for invalid in [
         b"SSH-2.0-OpenSSH\r\n\r\n".to_vec(),
         reply("200 OK", "not json"),
         reply("200 OK", r#"{"processes": 7}"#),
@@ -114,8 +114,8 @@ async fn what_is_not_http_or_not_the_expected_json_breaks_the_protocol() {
         reply("302 Found", "{}"),
         reply("204 No Content", ""),
     ] {
-        let server = Server::replying(&nonsense);
-        let shown = String::from_utf8_lossy(&nonsense[..nonsense.len().min(80)]).into_owned();
+        let server = Server::replying(&invalid);
+        let shown = String::from_utf8_lossy(&invalid[..invalid.len().min(80)]).into_owned();
         assert_eq!(kind(server.client().list().await), "protocol", "{shown}");
     }
 }
@@ -178,7 +178,7 @@ async fn refusals_are_understood_in_every_form() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_a_failure_to_connect() {
+async fn a_missing_listener_is_a_failure_to_connect() {
     let client = AgentClient::new(Endpoint::Unix("/nonexistent/agent.sock".into()));
     assert_eq!(kind(client.health().await), "connect");
     let client = AgentClient::new(Endpoint::Unix(

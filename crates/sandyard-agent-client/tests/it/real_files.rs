@@ -34,11 +34,11 @@ async fn a_file_is_written_found_renamed_read_and_removed() {
         b"content"
     );
     client.make_dir(&agent.path("sub/dir")).await.expect("made");
-    let listed = client
+    let entries = client
         .list_dir(&agent.path("sub"), 1)
         .await
         .expect("a list");
-    let mut names: Vec<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
+    let mut names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["b", "dir"]);
     client.remove(&new).await.expect("removed");
@@ -53,7 +53,7 @@ async fn a_file_is_written_found_renamed_read_and_removed() {
 }
 
 #[tokio::test]
-async fn a_large_file_survives_the_way_in_and_out() {
+async fn a_large_file_survives_upload_and_download() {
     let agent = Agent::start().await;
     let content: Vec<u8> = (0..20_000_000u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)

@@ -193,12 +193,12 @@ async fn a_signal_ends_a_command_found_by_its_tag() {
         ..request("exec sleep 1000")
     };
     let mut stream = start(&agent.client, &request).await;
-    let listed = agent.client.list().await.expect("a list");
+    let entries = agent.client.list().await.expect("a list");
     assert!(
-        listed
+        entries
             .iter()
             .any(|process| process.tag.as_deref() == Some("sleeper")),
-        "{listed:?}"
+        "{entries:?}"
     );
     agent
         .client

@@ -52,13 +52,13 @@ impl Server {
     }
 
     /// Sends `first` and then `again` for as long as anybody reads.
-    pub(crate) fn endless(first: &'static [u8], again: &'static [u8]) -> Self {
+    pub(crate) fn endless(first: &'static [u8], second: &'static [u8]) -> Self {
         Self::new(move |mut stream| async move {
             read_head(&mut stream).await;
-            let again = again.repeat(4096 / again.len() + 1);
+            let second = second.repeat(4096 / second.len() + 1);
             let mut result = stream.write_all(first).await;
             while result.is_ok() {
-                result = stream.write_all(&again).await;
+                result = stream.write_all(&second).await;
             }
         })
     }

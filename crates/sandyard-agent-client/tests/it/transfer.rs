@@ -176,7 +176,7 @@ async fn a_reader_that_fails_fails_the_write() {
 }
 
 #[tokio::test]
-async fn a_dialled_port_carries_bytes_both_ways() {
+async fn a_dialled_port_carries_bytes_in_both_directions() {
     let server = Server::new(|mut stream| async move {
         let head = read_head(&mut stream).await;
         assert!(
@@ -197,7 +197,7 @@ async fn a_dialled_port_carries_bytes_both_ways() {
 }
 
 #[tokio::test]
-async fn a_port_nobody_listens_on_is_unavailable() {
+async fn a_port_without_a_listener_is_unavailable() {
     let server = Server::replying(reply(
         "502 Bad Gateway",
         r#"{"code":502,"message":"port is not open"}"#,

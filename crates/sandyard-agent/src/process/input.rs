@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::process::Process;
+use super::tracked_process::Process;
 use crate::ready;
 
 /// The agent's end of a command's input.

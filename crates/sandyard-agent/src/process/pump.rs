@@ -11,9 +11,9 @@ use sandyard_wire::EndEvent;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use super::process::Process;
 use super::report::{REPORT_BYTES, Report};
 use super::ring::Channel;
+use super::tracked_process::Process;
 use super::tree;
 
 /// Maximum bytes per read.

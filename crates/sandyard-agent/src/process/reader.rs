@@ -8,8 +8,8 @@ use bytes::Bytes;
 use sandyard_wire::EndEvent;
 use tokio::time::Instant;
 
-use super::process::Process;
 use super::ring::Channel;
+use super::tracked_process::Process;
 
 /// Maximum bytes of output in one event; a multiple of three, so that base64 needs no padding in the middle of long output.
 const EVENT_BYTES: usize = 48 * 1024;

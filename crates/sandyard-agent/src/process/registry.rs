@@ -11,8 +11,8 @@ use sandyard_wire::host::RetainedCommands;
 use sandyard_wire::process::{ListResponse, ProcessSelector};
 use sandyard_wire::{Code, ConnectError};
 
-use super::process::{Budget, Process};
 use super::spool::SpoolBudget;
+use super::tracked_process::{Budget, Process};
 use super::tree;
 
 /// Maximum number of running processes.

@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::input::InputLease;
 use super::launch::{LaunchOptions, launch};
-use super::process::Process;
 use super::reader::Reader;
 use super::stdio;
 use super::stream::{Deadline, EventStream};
+use super::tracked_process::Process;
 use super::tree;
 use crate::body::Body;
 use crate::call::{Call, Origin, Response, empty_reply, json_reply, plain_error, stream_reply};

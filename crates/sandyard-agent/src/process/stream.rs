@@ -8,8 +8,8 @@ use sandyard_wire::process::EventMessage;
 use sandyard_wire::{Code, ConnectError, ProcessEvent, frame};
 use tokio::time::Instant;
 
-use super::process::Process;
 use super::reader::{Next, Reader};
+use super::tracked_process::Process;
 use crate::activity::OpenStream;
 use crate::socket::Peer;
 

@@ -332,7 +332,7 @@ impl Inner {
         self.directories.retain(|&wd, directory| {
             directory.subscriptions.retain(|other| !is_over(other));
             if directory.subscriptions.is_empty() {
-                // The kernel may have removed it by itself.
+                // The kernel may have removed it already.
                 let _ = inotify::remove_watch(inotify.fd.get_ref(), wd);
                 return false;
             }

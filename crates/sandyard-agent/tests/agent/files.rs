@@ -73,7 +73,7 @@ fn parts_of_a_file_are_sent_on_request() {
 }
 
 #[test]
-fn compressed_bodies_go_both_ways() {
+fn compressed_bodies_work_in_both_directions() {
     let agent = Agent::start();
     let text = b"all work and no play ".repeat(10_000);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
@@ -160,7 +160,7 @@ fn errors_have_the_expected_shape() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_no_half_file() {
+fn a_full_disk_is_reported_and_leaves_no_half_file() {
     let agent = Agent::start_in_user_namespace();
     let reply = upload(&agent, "small/big", &[], &vec![7; 4 * 1024 * 1024]);
     assert_eq!(reply.status, 507, "{}", reply.text());
@@ -181,9 +181,9 @@ fn directories_are_made_listed_moved_and_removed() {
         &json!({"path": dir.join("e/f")}),
     );
     assert_eq!(made["entry"]["type"], "FILE_TYPE_DIRECTORY");
-    let again = agent.try_call("/filesystem.Filesystem/MakeDir", &json!({"path": dir}));
+    let retry = agent.try_call("/filesystem.Filesystem/MakeDir", &json!({"path": dir}));
     assert_eq!(
-        (again.status, &again.json()["code"]),
+        (retry.status, &retry.json()["code"]),
         (409, &json!("already_exists"))
     );
     upload(&agent, "d/e/x", &[], b"12345");

@@ -137,7 +137,7 @@ fn activity_counts_what_goes_on() {
 }
 
 #[test]
-fn a_port_inside_is_reached_through_the_host_s_door() {
+fn a_port_inside_is_reached_through_the_host_listener() {
     let agent = Agent::start();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -13,7 +13,7 @@ const UNARY: (&str, &str) = ("content-type", "application/json");
 #[test]
 fn malformed_frames_are_refused() {
     let agent = Agent::start();
-    for (body, words) in [
+    for (body, reply_bytes) in [
         (&b""[..], "no message"),
         (b"\0\0", "within a frame"),
         (b"\0\0\0\0\x09{}", "within a frame"),
@@ -33,7 +33,11 @@ fn malformed_frames_are_refused() {
             "{}",
             reply.text()
         );
-        assert!(reply.text().contains(words), "{words}: {}", reply.text());
+        assert!(
+            reply.text().contains(reply_bytes),
+            "{reply_bytes}: {}",
+            reply.text()
+        );
     }
     let bad = agent.host().request(
         "POST",
@@ -201,7 +205,7 @@ fn names_that_are_no_text_are_listed_all_the_same() {
 }
 
 #[test]
-fn things_that_are_not_files_do_not_stop_the_agent() {
+fn special_files_do_not_stop_the_agent() {
     let agent = Agent::start();
     let fifo = agent.path("fifo");
     let made = std::process::Command::new("mkfifo")

@@ -59,7 +59,7 @@ fn a_command_runs_as_the_user_it_is_for_where_that_is_possible() {
 #[test]
 fn commands_that_cannot_start_say_why() {
     let agent = Agent::start();
-    for (request, code, words) in [
+    for (request, code, reply_bytes) in [
         (
             json!({"cmd": "/no/such/program"}),
             "invalid_argument",
@@ -89,7 +89,7 @@ fn commands_that_cannot_start_say_why() {
             .error();
         assert_eq!(error["code"], code, "{request}");
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(words), "{request}: {message}");
+        assert!(message.contains(reply_bytes), "{request}: {message}");
     }
     let nobody = format!("Basic {}", encode_base64(b"no-such-user:"));
     let request = json!({"process": {"cmd": "true"}});
@@ -290,9 +290,9 @@ fn output_is_read_again_from_a_given_offset() {
         agent.connect(whole.pid, &beyond).error()["code"],
         "out_of_range"
     );
-    let nonsense = [("sandyard-output-offset", "x")];
+    let malformed = [("sandyard-output-offset", "x")];
     assert_eq!(
-        agent.connect(whole.pid, &nonsense).error()["code"],
+        agent.connect(whole.pid, &malformed).error()["code"],
         "invalid_argument"
     );
 }
@@ -381,5 +381,5 @@ fn the_agent_has_one_thread_and_leaves_no_zombies() {
         agent.shell("true").finish();
     }
     assert_eq!(agent.threads(), 1);
-    wait_until("minders to be reaped", || agent.children() == 0);
+    wait_until("supervisors to be reaped", || agent.children() == 0);
 }

@@ -49,14 +49,14 @@ fn a_connection_goes_on_after_a_refusal() {
     let mut connection = agent.tcp();
     for (method, path, content_type, status) in REFUSED {
         loop {
-            let began = Instant::now();
+            let start_time = Instant::now();
             let reply = connection.request(method, path, &headers(content_type, status), &body);
             assert_eq!(reply.status, status, "{path}: {}", reply.text());
             if reply.header("connection").is_none() {
                 break;
             }
             // A body is waited for no longer than this, and we may have been kept from sending it.
-            assert!(began.elapsed() >= DRAIN_TIME, "{path}");
+            assert!(start_time.elapsed() >= DRAIN_TIME, "{path}");
             connection = agent.tcp();
         }
         assert_eq!(connection.request("GET", "/health", &[], b"").status, 204);

@@ -19,13 +19,13 @@ while True:
         sys.exit(0)
 ";
 
-struct Yard {
+struct TestEnv {
     agent: Agent,
     folder: tempfile::TempDir,
     port: u16,
 }
 
-impl Yard {
+impl TestEnv {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -71,75 +71,75 @@ impl Yard {
 }
 
 /// Whom a name stands for: who is not root can become nobody else.
-fn uid_of_nobody() -> u32 {
+fn uid_of_unprivileged() -> u32 {
     let own = rustix::process::getuid();
     if own.is_root() { 65534 } else { own.as_raw() }
 }
 
 #[test]
 fn a_service_is_run_for_the_first_dial_and_waited_for() {
-    let yard = Yard::new();
-    yard.write("", SERVER, 0o755);
-    assert!(yard.agent.listed().is_empty());
+    let env = TestEnv::new();
+    env.write("", SERVER, 0o755);
+    assert!(env.agent.process_entries().is_empty());
     let all: Vec<_> = std::thread::scope(|scope| {
-        let dials: Vec<_> = (0..10).map(|_| scope.spawn(|| yard.ask())).collect();
+        let dials: Vec<_> = (0..10).map(|_| scope.spawn(|| env.ask())).collect();
         dials.into_iter().map(|dial| dial.join().unwrap()).collect()
     });
     assert!(
         all.iter().all(|one| *one == all[0]),
         "one serves all: {all:?}"
     );
-    assert_eq!(all[0].0, uid_of_nobody(), "the default user");
-    let listed = yard.agent.listed();
-    assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0]["tag"], format!("service-{}", yard.port));
-    assert_eq!(yard.log(), "up\n");
+    assert_eq!(all[0].0, uid_of_unprivileged(), "the default user");
+    let process_entries = env.agent.process_entries();
+    assert_eq!(process_entries.len(), 1);
+    assert_eq!(process_entries[0]["tag"], format!("service-{}", env.port));
+    assert_eq!(env.log(), "up\n");
 }
 
 #[test]
 fn one_that_has_ended_is_run_again() {
-    let yard = Yard::new();
-    yard.write("", SERVER, 0o755);
-    yard.write(".once", "", 0o644);
-    let first = yard.ask();
-    wait_until("it has ended", || yard.agent.listed().is_empty());
-    assert_ne!(yard.ask(), first);
+    let env = TestEnv::new();
+    env.write("", SERVER, 0o755);
+    env.write(".once", "", 0o644);
+    let first = env.ask();
+    wait_until("it has ended", || env.agent.process_entries().is_empty());
+    assert_ne!(env.ask(), first);
 }
 
 #[test]
 fn who_runs_it_can_be_named() {
-    let yard = Yard::new();
-    yard.write("", SERVER, 0o755);
-    yard.write(".user", &crate::common::current_user(), 0o644);
-    assert_eq!(yard.ask().0, rustix::process::getuid().as_raw());
+    let env = TestEnv::new();
+    env.write("", SERVER, 0o755);
+    env.write(".user", &crate::common::current_user(), 0o644);
+    assert_eq!(env.ask().0, rustix::process::getuid().as_raw());
 }
 
 #[test]
 fn one_that_ends_without_listening_is_run_once_per_dial() {
-    let yard = Yard::new();
-    yard.write("", "#!/bin/sh\necho x >> \"$0.runs\"\n", 0o755);
+    let env = TestEnv::new();
+    env.write("", "#!/bin/sh\necho x >> \"$0.runs\"\n", 0o755);
     std::fs::set_permissions(
-        yard.folder.path().join("services"),
+        env.folder.path().join("services"),
         std::fs::Permissions::from_mode(0o777),
     )
     .unwrap();
-    yard.is_refused();
-    yard.is_refused();
-    let runs = yard
+    env.is_refused();
+    env.is_refused();
+    let runs = env
         .folder
         .path()
-        .join(format!("services/{}.runs", yard.port));
+        .join(format!("services/{}.runs", env.port));
     assert_eq!(std::fs::read_to_string(runs).unwrap(), "x\nx\n");
 }
 
 #[test]
 fn one_that_keeps_ending_is_left_alone_and_dials_say_why() {
-    let yard = Yard::new();
-    yard.write("", "#!/bin/sh\necho ran\n", 0o755);
+    let env = TestEnv::new();
+    env.write("", "#!/bin/sh\necho ran\n", 0o755);
     let mut runs = 0;
     // The end of one is noted a moment after its dial was refused.
     wait_until("dials say why", || {
-        let (reply, _) = yard.agent.dial(yard.port);
+        let (reply, _) = env.agent.dial(env.port);
         assert_eq!(reply.status, 502);
         runs += 1;
         let text = reply.text();
@@ -147,9 +147,9 @@ fn one_that_keeps_ending_is_left_alone_and_dials_say_why() {
     });
     assert!(runs > 3, "it was run {runs} times only");
     // Another one does not suffer from it.
-    let other = Yard {
+    let other = TestEnv {
         port: free_port(),
-        ..yard
+        ..env
     };
     other.write("", SERVER, 0o755);
     other.ask();
@@ -157,44 +157,44 @@ fn one_that_keeps_ending_is_left_alone_and_dials_say_why() {
 
 #[test]
 fn what_cannot_be_run_is_refused_and_the_log_says_why() {
-    let yard = Yard::new();
-    yard.is_refused();
-    assert_eq!(yard.log(), "", "nothing is there");
-    yard.write("", SERVER, 0o644);
-    yard.is_refused();
+    let env = TestEnv::new();
+    env.is_refused();
+    assert_eq!(env.log(), "", "nothing is there");
+    env.write("", SERVER, 0o644);
+    env.is_refused();
     assert!(
-        yard.log().contains("was not started: it is not executable"),
+        env.log().contains("was not started: it is not executable"),
         "{}",
-        yard.log()
+        env.log()
     );
-    yard.write("", "no interpreter", 0o755);
-    yard.is_refused();
-    assert!(yard.log().contains("cannot execute"), "{}", yard.log());
-    yard.write("", SERVER, 0o755);
-    yard.write(".user", "nobody-of-this-name", 0o644);
-    yard.is_refused();
-    assert!(yard.log().contains("invalid username"), "{}", yard.log());
-    let path = yard.folder.path().join(format!("services/{}", yard.port));
+    env.write("", "no interpreter", 0o755);
+    env.is_refused();
+    assert!(env.log().contains("cannot execute"), "{}", env.log());
+    env.write("", SERVER, 0o755);
+    env.write(".user", "nobody-of-this-name", 0o644);
+    env.is_refused();
+    assert!(env.log().contains("invalid username"), "{}", env.log());
+    let path = env.folder.path().join(format!("services/{}", env.port));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    yard.is_refused();
+    env.is_refused();
     assert!(
-        yard.log().contains("it is not a regular file"),
+        env.log().contains("it is not a regular file"),
         "{}",
-        yard.log()
+        env.log()
     );
-    assert!(yard.agent.is_healthy() && yard.agent.listed().is_empty());
+    assert!(env.agent.is_healthy() && env.agent.process_entries().is_empty());
 }
 
 #[test]
-fn the_door_inside_starts_nothing() {
-    let yard = Yard::new();
-    yard.write("", SERVER, 0o755);
-    let path = format!("/dial?port={}", yard.port);
-    let reply = yard
+fn the_listener_inside_starts_nothing() {
+    let env = TestEnv::new();
+    env.write("", SERVER, 0o755);
+    let path = format!("/dial?port={}", env.port);
+    let reply = env
         .agent
         .tcp()
         .request("GET", &path, &crate::common::UPGRADE, b"");
     assert_eq!(reply.status, 404);
-    assert!(yard.agent.listed().is_empty());
+    assert!(env.agent.process_entries().is_empty());
 }

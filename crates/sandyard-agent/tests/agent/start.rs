@@ -27,7 +27,7 @@ fn agent(folder: &tempfile::TempDir) -> Agent {
     ])
 }
 
-fn listed(agent: &Agent) -> Vec<Value> {
+fn process_entries(agent: &Agent) -> Vec<Value> {
     let list = agent.call("/process.Process/List", &json!({}));
     list["processes"].as_array().cloned().unwrap_or_default()
 }
@@ -60,7 +60,7 @@ fn a_start_program_runs_as_a_listed_process_of_its_own_session() {
     assert!(log_line(folder.path(), "of /").starts_with(&format!("in {home}")));
     let mut processes = Vec::new();
     wait_until("it is listed", || {
-        processes = listed(&agent);
+        processes = process_entries(&agent);
         !processes.is_empty()
     });
     assert_eq!(processes[0]["pid"], json!(pid));
@@ -161,14 +161,14 @@ fn a_port_that_will_open_is_waited_for_and_others_are_not() {
 }
 
 #[test]
-fn nobody_waits_for_a_program_that_has_ended() {
+fn dials_do_not_wait_for_a_program_that_has_ended() {
     let port = free_port();
     let folder = folder("#!/bin/sh\nexec sleep 600\n");
     std::fs::write(folder.path().join("start.ports"), port.to_string()).unwrap();
     let agent = agent(&folder);
     let mut waiting = agent.host();
     waiting.send("GET", &format!("/dial?port={port}"), &UPGRADE, b"");
-    wait_until("it runs", || !listed(&agent).is_empty());
+    wait_until("it runs", || !process_entries(&agent).is_empty());
     let kill = json!({"process": {"tag": "start"}, "signal": "SIGNAL_SIGKILL"});
     agent.call("/process.Process/SendSignal", &kill);
     assert_eq!(waiting.read_head().status, 502);
@@ -181,7 +181,7 @@ fn a_dial_ends_when_its_client_has_left() {
     std::fs::write(folder.path().join("start.ports"), port.to_string()).unwrap();
     let agent = agent(&folder);
     log_line(folder.path(), "up");
-    wait_until("it runs", || !listed(&agent).is_empty());
+    wait_until("it runs", || !process_entries(&agent).is_empty());
     wait_until("nobody is there", || agent.connections() == 0);
     let before = agent.open_files();
     let mut waiting: Vec<_> = (0..20).map(|_| agent.host()).collect();
@@ -203,19 +203,19 @@ fn a_broken_start_program_costs_nothing_but_itself() {
     let running = agent(&garbage);
     let line = log_line(garbage.path(), "was not started");
     assert!(line.contains("cannot execute"), "{line}");
-    assert!(running.is_healthy() && listed(&running).is_empty());
+    assert!(running.is_healthy() && process_entries(&running).is_empty());
 
-    let stranger = folder("#!/bin/sh\nexec sleep 600\n");
-    std::fs::write(stranger.path().join("start.user"), "nobody-of-this-name").unwrap();
-    let running = agent(&stranger);
-    let line = log_line(stranger.path(), "was not started");
+    let foreign = folder("#!/bin/sh\nexec sleep 600\n");
+    std::fs::write(foreign.path().join("start.user"), "nobody-of-this-name").unwrap();
+    let running = agent(&foreign);
+    let line = log_line(foreign.path(), "was not started");
     assert!(line.contains("invalid username"), "{line}");
-    assert!(running.is_healthy() && listed(&running).is_empty());
+    assert!(running.is_healthy() && process_entries(&running).is_empty());
 
     let absent = tempfile::tempdir().unwrap();
     std::fs::create_dir(absent.path().join("start")).unwrap();
     let running = agent(&absent);
-    assert!(running.is_healthy() && listed(&running).is_empty());
+    assert!(running.is_healthy() && process_entries(&running).is_empty());
     let line = log_line(absent.path(), "was not started");
     assert!(line.contains("it is not a regular file"), "{line}");
 }

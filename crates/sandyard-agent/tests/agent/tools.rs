@@ -12,13 +12,13 @@ use crate::common::http::Connection;
 use crate::common::{Agent, free_port, is_alive, wait_until};
 
 /// An agent with a tool server, and a folder of its own for everything that it writes.
-struct Yard {
+struct TestEnv {
     agent: Agent,
     port: u16,
     folder: tempfile::TempDir,
 }
 
-impl Yard {
+impl TestEnv {
     fn new(more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -73,7 +73,7 @@ impl Line {
             .unwrap();
     }
 
-    fn hear(&mut self) -> String {
+    fn receive(&mut self) -> String {
         let mut line = String::new();
         self.0.reader.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
@@ -81,7 +81,7 @@ impl Line {
 
     fn ask(&mut self, line: &str) -> String {
         self.say(line);
-        self.hear()
+        self.receive()
     }
 }
 
@@ -102,43 +102,47 @@ fn line_of<'a>(status: &'a Value, name: &str) -> &'a str {
 
 #[test]
 fn it_is_started_by_the_first_dial_and_serves_all() {
-    let yard = Yard::new(&[]);
-    assert_eq!(yard.agent.children(), 0, "unused it is not there");
-    let mut first = yard.dial();
+    let env = TestEnv::new(&[]);
+    assert_eq!(env.agent.children(), 0, "unused it is not there");
+    let mut first = env.dial();
     assert_eq!(first.ask("hello"), "hello");
-    let pid = yard.who()["pid"].clone();
-    assert_eq!(yard.who()["pid"], pid);
+    let pid = env.who()["pid"].clone();
+    assert_eq!(env.who()["pid"], pid);
     assert_eq!(first.ask("still there"), "still there");
-    assert_eq!(yard.agent.children(), 1);
-    assert_eq!(yard.agent.listed(), Vec::<Value>::new(), "it is no command");
-    assert_eq!(yard.agent.threads(), 1, "the agent itself stays one thread");
+    assert_eq!(env.agent.children(), 1);
+    assert_eq!(
+        env.agent.process_entries(),
+        Vec::<Value>::new(),
+        "it is no command"
+    );
+    assert_eq!(env.agent.threads(), 1, "the agent itself stays one thread");
 }
 
 #[test]
 fn many_first_dials_start_one() {
-    let yard = Yard::new(&[]);
+    let env = TestEnv::new(&[]);
     let dials: Vec<_> = std::thread::scope(|scope| {
-        let dial = || yard.who()["pid"].as_u64().unwrap();
+        let dial = || env.who()["pid"].as_u64().unwrap();
         let all: Vec<_> = (0..20).map(|_| scope.spawn(dial)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(dials.iter().all(|pid| *pid == dials[0]), "{dials:?}");
-    assert_eq!(yard.agent.children(), 1);
+    assert_eq!(env.agent.children(), 1);
 }
 
 #[test]
 fn programs_inside_reach_it_by_tcp_and_it_knows_the_token_by_its_hash() {
     use sha2::Digest as _;
-    let yard = Yard::new(&[]);
+    let env = TestEnv::new(&[]);
     assert!(
-        TcpStream::connect(("127.0.0.1", yard.port)).is_err(),
+        TcpStream::connect(("127.0.0.1", env.port)).is_err(),
         "nothing starts it"
     );
-    let about = yard.who();
+    let about = env.who();
     let hash: [u8; 32] = sha2::Sha256::digest(b"secret").into();
     assert_eq!(about["token_hash"], json!(hash));
     assert!(!about["debug"].as_str().unwrap().contains("token"));
-    let mut stream = TcpStream::connect(("127.0.0.1", yard.port)).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", env.port)).unwrap();
     stream.write_all(b"inside\n").unwrap();
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
@@ -147,8 +151,8 @@ fn programs_inside_reach_it_by_tcp_and_it_knows_the_token_by_its_hash() {
 
 #[test]
 fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
-    let yard = Yard::new(&["--user", "nobody", "--env", "A=1"]);
-    let about = yard.who();
+    let env = TestEnv::new(&["--user", "nobody", "--env", "A=1"]);
+    let about = env.who();
     let own = rustix::process::getuid();
     let uid = if own.is_root() { 65534 } else { own.as_raw() };
     assert_eq!(
@@ -160,7 +164,7 @@ fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
     assert_eq!(blocked, "0000000000000000");
     assert_eq!(status_of(&about, "Name"), "sandyard-tools");
     assert_eq!(status_of(&about, "NoNewPrivs"), "0");
-    let command = yard
+    let command = env
         .agent
         .shell("env -0 | tr '\\0' '\\n'; ulimit -n")
         .finish()
@@ -176,8 +180,8 @@ fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
     assert_eq!(about["env"], Value::Object(variables));
     assert_eq!(about["process_env"], about["env"]);
     assert_eq!(about["env"]["A"], "1");
-    assert_eq!(yard.dial().ask("run ulimit -n").trim(), limit);
-    let workspace = yard.folder.path().join("workspace");
+    assert_eq!(env.dial().ask("run ulimit -n").trim(), limit);
+    let workspace = env.folder.path().join("workspace");
     if own.is_root() {
         assert_eq!(about["cwd"], json!(workspace));
         let made = std::fs::metadata(&workspace).unwrap();
@@ -186,7 +190,7 @@ fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
     assert_eq!(about["cwd"], about["workspace"]);
     assert_eq!(
         (&about["user"], &about["port"]),
-        (&json!("nobody"), &json!(yard.port))
+        (&json!("nobody"), &json!(env.port))
     );
 }
 
@@ -195,21 +199,21 @@ fn a_workspace_that_is_there_is_left_alone_and_one_that_cannot_be_made_is_done_w
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o701)).unwrap();
     let path = folder.path().to_str().unwrap();
-    let yard = Yard::new(&["--user", "nobody", "--workspace", path]);
-    assert_eq!(yard.who()["cwd"], json!(path));
+    let env = TestEnv::new(&["--user", "nobody", "--workspace", path]);
+    assert_eq!(env.who()["cwd"], json!(path));
     let own = rustix::process::getuid().as_raw();
     let left = std::fs::metadata(folder.path()).unwrap();
     assert_eq!((left.uid(), left.mode() & 0o777), (own, 0o701));
-    let yard = Yard::new(&["--workspace", "/proc/no/such", "--workdir", "/tmp"]);
-    assert_eq!(yard.who()["cwd"], json!("/tmp"));
+    let env = TestEnv::new(&["--workspace", "/proc/no/such", "--workdir", "/tmp"]);
+    assert_eq!(env.who()["cwd"], json!("/tmp"));
 }
 
 #[test]
 fn it_has_no_descriptor_of_the_agents() {
-    let yard = Yard::new(&[]);
-    let mut sleeper = yard.agent.shell("exec sleep 600");
+    let env = TestEnv::new(&[]);
+    let mut sleeper = env.agent.shell("exec sleep 600");
     let _ = sleeper.pid();
-    let about = yard.who();
+    let about = env.who();
     let fds: Vec<&str> = about["fds"]
         .as_array()
         .unwrap()
@@ -235,7 +239,7 @@ fn it_has_no_descriptor_of_the_agents() {
             .collect()
     };
     if rustix::process::getuid().is_root() {
-        let agents = shared(u64::from(yard.agent.pid()));
+        let agents = shared(u64::from(env.agent.pid()));
         let own = shared(about["pid"].as_u64().unwrap());
         assert!(
             own.iter().all(|socket| !agents.contains(socket)),
@@ -243,17 +247,17 @@ fn it_has_no_descriptor_of_the_agents() {
         );
     }
     assert_eq!(
-        yard.dial().ask("run ls /proc/self/fd | wc -l").trim(),
+        env.dial().ask("run ls /proc/self/fd | wc -l").trim(),
         "4",
         "nothing leaks on"
     );
 }
 
 #[test]
-fn nobody_inside_reads_its_memory_or_opens_its_program() {
-    let yard = Yard::new(&["--user", "nobody"]);
-    let pid = yard.who()["pid"].as_u64().unwrap();
-    let mut shell = yard.agent.shell(&format!(
+fn programs_inside_cannot_read_its_memory_or_open_its_program() {
+    let env = TestEnv::new(&["--user", "nobody"]);
+    let pid = env.who()["pid"].as_u64().unwrap();
+    let mut shell = env.agent.shell(&format!(
         "id -u; for f in environ mem maps auxv; do head -c 1 /proc/{pid}/$f >/dev/null 2>&1 && echo read $f; done; \
          for f in exe cwd root; do readlink /proc/{pid}/$f && echo saw $f; done; ls /proc/{pid}/fd 2>/dev/null; \
          kill -0 {pid} && echo same user"
@@ -261,64 +265,64 @@ fn nobody_inside_reads_its_memory_or_opens_its_program() {
     let own = rustix::process::getuid();
     let uid = if own.is_root() { 65534 } else { own.as_raw() };
     assert_eq!(shell.finish().stdout_text(), format!("{uid}\nsame user\n"));
-    assert_eq!(yard.dial().ask("alive"), "alive");
+    assert_eq!(env.dial().ask("alive"), "alive");
 }
 
 #[test]
 fn it_hears_of_its_own_children_and_the_agent_of_its_own() {
-    let yard = Yard::new(&[]);
-    let mut line = yard.dial();
+    let env = TestEnv::new(&[]);
+    let mut line = env.dial();
     for number in 0..20 {
         assert_eq!(
             line.ask(&format!("run echo {number}")).trim(),
             number.to_string()
         );
-        assert_eq!(yard.agent.shell("exit 3").finish().exit_code(), 3);
+        assert_eq!(env.agent.shell("exit 3").finish().exit_code(), 3);
     }
-    wait_until("minders are buried", || yard.agent.children() == 1);
+    wait_until("supervisors are reaped", || env.agent.children() == 1);
 }
 
 #[test]
 fn a_panic_of_a_tool_is_not_its_end_and_goes_to_the_log() {
-    let yard = Yard::new(&[]);
-    let mut line = yard.dial();
+    let env = TestEnv::new(&[]);
+    let mut line = env.dial();
     assert_eq!(line.ask("panic"), "alive");
     assert_eq!(line.ask("on"), "on");
-    wait_until("the log has it", || yard.log().contains("as asked"));
+    wait_until("the log has it", || env.log().contains("as query_sent"));
 }
 
 #[test]
 fn after_its_death_the_next_dial_starts_another_and_nothing_is_left() {
-    let yard = Yard::new(&[]);
-    let mut line = yard.dial();
-    let first = yard.who()["pid"].as_u64().unwrap();
-    yard.end("3");
+    let env = TestEnv::new(&[]);
+    let mut line = env.dial();
+    let first = env.who()["pid"].as_u64().unwrap();
+    env.end("3");
     assert!(
-        yard.log()
+        env.log()
             .contains("sandyard: the tool server ended: exit status 3"),
         "{}",
-        yard.log()
+        env.log()
     );
     let mut rest = String::new();
     line.0.reader.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "connections end with it");
-    wait_until("it is buried", || yard.agent.children() == 0);
-    let second = yard.who()["pid"].as_u64().unwrap();
+    wait_until("it is buried", || env.agent.children() == 0);
+    let second = env.who()["pid"].as_u64().unwrap();
     assert_ne!(first, second);
     let pid = rustix::process::Pid::from_raw(i32::try_from(second).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     // The agent may not have noticed yet: the dial works all the same.
     wait_until("it is dead", || !is_alive(second));
-    assert_eq!(yard.dial().ask("third"), "third");
+    assert_eq!(env.dial().ask("third"), "third");
 }
 
 #[test]
 fn one_that_keeps_dying_is_left_alone_for_a_while() {
-    let yard = Yard::new(&[]);
+    let env = TestEnv::new(&[]);
     let (mut ends, mut refused) = (0, None);
     // On a busy machine more than three may be needed: those of the last ten seconds count.
     wait_until("it is left alone", || {
-        let (reply, connection) = yard.agent.dial(yard.port);
+        let (reply, connection) = env.agent.dial(env.port);
         if reply.status != 101 {
             refused = Some(reply);
             return true;
@@ -327,7 +331,7 @@ fn one_that_keeps_dying_is_left_alone_for_a_while() {
         line.say("exit 1");
         // Each has a log of its own.
         wait_until("its end is noticed", || {
-            yard.log().contains("tool server ended")
+            env.log().contains("tool server ended")
         });
         ends += 1;
         false
@@ -340,38 +344,38 @@ fn one_that_keeps_dying_is_left_alone_for_a_while() {
         text.contains("ended 3 times within 10 seconds, see /"),
         "{text}"
     );
-    assert!(yard.agent.is_healthy());
-    wait_until("it may try again", || {
-        yard.agent.dial(yard.port).0.status == 101
+    assert!(env.agent.is_healthy());
+    wait_until("it may try retry", || {
+        env.agent.dial(env.port).0.status == 101
     });
 }
 
 #[test]
 fn a_program_that_has_the_port_does_not_pose_as_the_tool_server() {
-    let yard = Yard::new(&[]);
-    let listener = TcpListener::bind(("127.0.0.1", yard.port)).unwrap();
+    let env = TestEnv::new(&[]);
+    let listener = TcpListener::bind(("127.0.0.1", env.port)).unwrap();
     listener.set_nonblocking(true).unwrap();
     assert_eq!(
-        yard.who()["listener"],
+        env.who()["listener"],
         false,
-        "the port is the program's, the host's dials are ours"
+        "the port is the program's, the host's dials are local_end"
     );
     assert!(listener.accept().is_err(), "nobody was sent to it");
 }
 
 #[test]
 fn another_token_ends_it_and_the_same_one_does_not() {
-    let yard = Yard::new(&[]);
+    let env = TestEnv::new(&[]);
     let init = |settings: Value| {
         let text = settings.to_string();
-        let reply = yard
+        let reply = env
             .agent
             .host()
             .request("POST", "/init", &[], text.as_bytes());
         assert_eq!(reply.status, 204);
     };
-    let first = yard.who();
-    let mut line = yard.dial();
+    let first = env.who();
+    let mut line = env.dial();
     let child: u64 = line
         .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!")
         .trim()
@@ -379,55 +383,55 @@ fn another_token_ends_it_and_the_same_one_does_not() {
         .unwrap();
     assert!(is_alive(child));
     init(json!({"accessToken": "secret", "envVars": {"B": "2"}}));
-    assert_eq!(yard.who()["pid"], first["pid"]);
+    assert_eq!(env.who()["pid"], first["pid"]);
     init(json!({"accessToken": "other"}));
     let pid = first["pid"].as_u64().unwrap();
     wait_until("it is dead, and so is what it has started", || {
         !is_alive(pid) && !is_alive(child)
     });
-    let second = yard.who();
+    let second = env.who();
     assert_ne!(second["token_hash"], first["token_hash"]);
     assert_eq!(second["env"]["B"], "2");
     init(json!({"accessToken": ""}));
-    assert_eq!(yard.who()["token_hash"], Value::Null);
+    assert_eq!(env.who()["token_hash"], Value::Null);
 }
 
 #[test]
 fn it_ends_with_the_agent_and_so_does_what_it_has_started() {
-    let yard = Yard::new(&[]);
-    let pid = yard.who()["pid"].as_u64().unwrap();
-    let child = yard
+    let env = TestEnv::new(&[]);
+    let pid = env.who()["pid"].as_u64().unwrap();
+    let child = env
         .dial()
         .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!");
     let child: u64 = child.trim().parse().unwrap();
     assert!(is_alive(pid) && is_alive(child));
-    drop(yard);
+    drop(env);
     wait_until("both are dead", || !is_alive(pid) && !is_alive(child));
 }
 
 #[test]
-fn the_door_inside_starts_nothing() {
-    let yard = Yard::new(&[]);
+fn the_listener_inside_starts_nothing() {
+    let env = TestEnv::new(&[]);
     let headers = [
         ("x-access-token", "secret"),
         ("connection", "upgrade"),
         ("upgrade", "sandyard-dial"),
     ];
-    let path = format!("/dial?port={}", yard.port);
+    let path = format!("/dial?port={}", env.port);
     assert_eq!(
-        yard.agent.tcp().request("GET", &path, &headers, b"").status,
+        env.agent.tcp().request("GET", &path, &headers, b"").status,
         404
     );
-    assert_eq!(yard.agent.children(), 0);
+    assert_eq!(env.agent.children(), 0);
 }
 
 #[test]
 fn its_descriptors_do_not_pile_up_in_the_agent() {
-    let yard = Yard::new(&[]);
-    yard.who();
-    let before = yard.agent.open_files();
+    let env = TestEnv::new(&[]);
+    env.who();
+    let before = env.agent.open_files();
     for _ in 0..100 {
-        assert_eq!(yard.dial().ask("x"), "x");
+        assert_eq!(env.dial().ask("x"), "x");
     }
-    wait_until("all are closed", || yard.agent.open_files() <= before);
+    wait_until("all are closed", || env.agent.open_files() <= before);
 }

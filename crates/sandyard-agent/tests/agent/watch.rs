@@ -145,10 +145,10 @@ fn watchers_and_their_queues_are_bounded() {
     let agent = Agent::start();
     let create = "/filesystem.Filesystem/CreateWatcher";
     // The others watch where nothing happens: what one misses is not told sooner because all of them do.
-    let elsewhere = tempfile::tempdir().unwrap();
+    let other_folder = tempfile::tempdir().unwrap();
     let first = agent.call(create, &json!({"path": agent.dir.path()}));
     let refused = (0..100)
-        .map(|_| agent.try_call(create, &json!({"path": elsewhere.path()})))
+        .map(|_| agent.try_call(create, &json!({"path": other_folder.path()})))
         .find(|reply| reply.status != 200)
         .expect("a limit");
     assert_eq!(refused.json()["code"], "resource_exhausted");

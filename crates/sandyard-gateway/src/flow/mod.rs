@@ -163,7 +163,7 @@ struct FlowTask<'a> {
 /// What the program got as an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
-    /// Nothing.
+    /// No answer yet.
     Nothing,
     /// That it is connected.
     Connected,

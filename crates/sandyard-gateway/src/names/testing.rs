@@ -20,7 +20,7 @@ type Script = dyn Fn(&Message, bool) -> Option<Message> + Send + Sync;
 pub(crate) struct NameServer {
     /// Where it listens, by UDP and by TCP.
     pub(crate) at: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    query_sent: Arc<Mutex<Vec<String>>>,
 }
 
 impl NameServer {
@@ -35,11 +35,11 @@ impl NameServer {
                 break (udp, tcp);
             }
         };
-        let (at, asked) = (udp.local_addr().unwrap(), Arc::default());
+        let (at, query_sent) = (udp.local_addr().unwrap(), Arc::default());
         let script: Arc<Script> = Arc::new(script);
-        tokio::spawn(by_udp(udp, script.clone(), Arc::clone(&asked)));
-        tokio::spawn(by_tcp(tcp, script, Arc::clone(&asked)));
-        Self { at, asked }
+        tokio::spawn(by_udp(udp, script.clone(), Arc::clone(&query_sent)));
+        tokio::spawn(by_tcp(tcp, script, Arc::clone(&query_sent)));
+        Self { at, query_sent }
     }
 
     /// Starts one that knows these records and no other name.
@@ -48,8 +48,8 @@ impl NameServer {
     }
 
     /// What it was asked, as `example.com. A`.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn query_sent(&self) -> Vec<String> {
+        self.query_sent.lock().unwrap().clone()
     }
 
     /// Names that ask this server, with an empty hosts file.
@@ -81,7 +81,7 @@ pub(super) fn names_with(settings: Settings) -> Names {
 }
 
 /// Names with nobody to ask.
-pub(crate) fn names_of_nobody() -> Names {
+pub(crate) fn names_without_servers() -> Names {
     names_with(files_in("/nonexistent".into()))
 }
 
@@ -132,32 +132,32 @@ pub(crate) fn from_records(message: &Message, records: &[Record]) -> Message {
     reply
 }
 
-async fn by_udp(socket: UdpSocket, script: Arc<Script>, asked: Arc<Mutex<Vec<String>>>) {
+async fn by_udp(socket: UdpSocket, script: Arc<Script>, query_sent: Arc<Mutex<Vec<String>>>) {
     let mut buffer = [0; 4096];
     loop {
         let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
-        if let Some(reply) = follow(&buffer[..len], &*script, &asked, false) {
+        if let Some(reply) = follow(&buffer[..len], &*script, &query_sent, false) {
             socket.send_to(&reply, from).await.unwrap();
         }
     }
 }
 
-async fn by_tcp(listener: TcpListener, script: Arc<Script>, asked: Arc<Mutex<Vec<String>>>) {
+async fn by_tcp(listener: TcpListener, script: Arc<Script>, query_sent: Arc<Mutex<Vec<String>>>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        tokio::spawn(one_connection(stream, script.clone(), asked.clone()));
+        tokio::spawn(one_connection(stream, script.clone(), query_sent.clone()));
     }
 }
 
 async fn one_connection(
     mut stream: TcpStream,
     script: Arc<Script>,
-    asked: Arc<Mutex<Vec<String>>>,
+    query_sent: Arc<Mutex<Vec<String>>>,
 ) {
     while let Ok(len) = stream.read_u16().await {
         let mut packet = vec![0; len.into()];
         stream.read_exact(&mut packet).await.unwrap();
-        if let Some(reply) = follow(&packet, &*script, &asked, true) {
+        if let Some(reply) = follow(&packet, &*script, &query_sent, true) {
             stream
                 .write_u16(reply.len().try_into().unwrap())
                 .await
@@ -170,12 +170,12 @@ async fn one_connection(
 fn follow(
     packet: &[u8],
     script: &Script,
-    asked: &Mutex<Vec<String>>,
+    query_sent: &Mutex<Vec<String>>,
     is_tcp: bool,
 ) -> Option<Vec<u8>> {
     let message = Message::from_vec(packet).unwrap();
     let query = &message.queries[0];
     let line = format!("{} {}", query.name().to_ascii(), query.query_type());
-    asked.lock().unwrap().push(line);
+    query_sent.lock().unwrap().push(line);
     Some(script(&message, is_tcp)?.to_vec().unwrap())
 }

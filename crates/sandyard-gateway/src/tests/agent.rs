@@ -14,12 +14,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// The agent's door, before the gateway has come.
-pub(super) struct Door {
+pub(super) struct Listener {
     listener: UnixListener,
     folder: TempDir,
 }
 
-impl Door {
+impl Listener {
     pub(super) fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("agent.sock")).unwrap();
@@ -55,7 +55,7 @@ pub(super) struct Agent {
 
 impl Agent {
     /// What the gateway says next.
-    pub(super) async fn hear(&mut self) -> ToAgent {
+    pub(super) async fn receive(&mut self) -> ToAgent {
         loop {
             if let Some(message) = egress::decode(&mut self.received).unwrap() {
                 return message;

@@ -114,13 +114,18 @@ async fn a_low_rate_loses_nothing() {
         program.write_all(piece).await.unwrap();
     }
     program.shutdown().await.unwrap();
-    let mut heard = Vec::new();
-    outside.read_to_end(&mut heard).await.unwrap();
-    assert!(heard == sent, "{} of {} bytes", heard.len(), sent.len());
+    let mut received_text = Vec::new();
+    outside.read_to_end(&mut received_text).await.unwrap();
+    assert!(
+        received_text == sent,
+        "{} of {} bytes",
+        received_text.len(),
+        sent.len()
+    );
 }
 
 #[tokio::test]
-async fn a_refusal_that_nobody_reads_is_waited_for_by_nobody() {
+async fn an_unread_refusal_blocks_nothing() {
     let env = TestEnv::new(&["127.0.0.1"], only(&[])).await;
     let (program, accepted) = pair().await;
     // Full, and never read from.

@@ -8,7 +8,7 @@ use sandyard_wire::egress::{ToAgent, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::agent::Door;
+use super::agent::Listener;
 use super::{TestEnv, grant, only};
 use crate::settings::FlowLimits;
 
@@ -37,10 +37,10 @@ where
 }
 
 #[tokio::test]
-async fn bytes_go_both_ways_and_are_counted() {
+async fn bytes_flow_in_both_directions_and_are_counted() {
     let port = echo().await;
     let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    assert_eq!(env.agent.hear().await, ToAgent::Lead);
+    assert_eq!(env.agent.receive().await, ToAgent::Lead);
     let mut program = env.agent.connect("127.0.0.1", port).await;
     let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let (mut from, mut to) = program.split();
@@ -104,7 +104,7 @@ async fn the_hosts_loopback_is_closed_unless_the_operator_opens_it() {
 }
 
 #[tokio::test]
-async fn proxies_are_told_why_not() {
+async fn proxy_clients_get_the_reason_of_a_refusal() {
     let port = echo().await;
     let env = TestEnv::new(&["127.0.0.1"], only(&[])).await;
     let mut program = env
@@ -125,7 +125,7 @@ async fn proxies_are_told_why_not() {
 }
 
 #[tokio::test]
-async fn proxies_are_told_that_they_are_connected() {
+async fn proxy_clients_get_a_confirmation() {
     let port = echo().await;
     let env = TestEnv::new(&["127.0.0.1"], only(&["127.0.0.1"])).await;
     let mut program = env
@@ -204,14 +204,14 @@ async fn one_owners_sandboxes_take_half_of_all_connections_at_most() {
     })
     .await;
     let attach = async |key: &str, owner: &str| {
-        let door = Door::open();
+        let listener_address = Listener::open();
         let grant = NetworkGrant {
             owner: owner.to_owned(),
             ..grant(NetworkPolicy::default())
         };
-        env.gateway.attach(key, door.endpoint(), grant);
-        let agent = door.accept().await;
-        (door, agent)
+        env.gateway.attach(key, listener_address.endpoint(), grant);
+        let agent = listener_address.accept().await;
+        (listener_address, agent)
     };
     let (_door, second) = attach("two", "me").await;
     let (_door, others) = attach("three", "you").await;
@@ -271,7 +271,7 @@ async fn a_broken_channel_is_opened_again_and_flows_go_on() {
     program.write_all(b"\x01").await.unwrap();
     program.read_u8().await.unwrap();
     env.agent.stream.shutdown().await.unwrap();
-    env.agent = env.door.accept().await;
+    env.agent = env.listener_address.accept().await;
     program.write_all(b"\x02").await.unwrap();
     assert_eq!(program.read_u8().await.unwrap(), 2);
     let mut other = env.agent.connect("127.0.0.1", port).await;

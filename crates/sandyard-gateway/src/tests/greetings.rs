@@ -15,26 +15,29 @@ use crate::flow::RETRY_RANDOM;
 use crate::names::testing::{NameServer, address_record, from_records};
 
 /// How long a test waits for an end that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that remembers what it was sent, and answers each request with `ok`.
 async fn site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let ears = heard.clone();
+    let received_text = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ears = received_text.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(answer(stream, ears.clone()));
         }
     });
-    (port, heard)
+    (port, received_text)
 }
 
-async fn answer(mut stream: TcpStream, heard: Arc<std::sync::Mutex<Vec<u8>>>) {
+async fn answer(mut stream: TcpStream, received_text: Arc<std::sync::Mutex<Vec<u8>>>) {
     let mut piece = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut piece).await {
-        heard.lock().unwrap().extend_from_slice(&piece[..count]);
+        received_text
+            .lock()
+            .unwrap()
+            .extend_from_slice(&piece[..count]);
         let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         if stream.write_all(ok).await.is_err() {
             return;
@@ -64,7 +67,7 @@ fn denied(flow: Flow) -> &'static str {
 async fn only_the_name_that_was_looked_up_may_be_asked_for() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
-    let (port, heard) = site().await;
+    let (port, received_text) = site().await;
     for policy in [NetworkPolicy::default(), only(&["good.test"])] {
         let is_closed = policy.is_closed();
         let mut env = env(policy, &names, &["good.test"]).await;
@@ -92,26 +95,26 @@ async fn only_the_name_that_was_looked_up_may_be_asked_for() {
         assert_eq!(flow.name.as_deref(), Some("good.test"));
         assert_eq!(denied(flow), "name_mismatch");
     }
-    let heard = heard.lock().unwrap();
-    assert!(!String::from_utf8_lossy(&heard).contains("evil"));
+    let received_text = received_text.lock().unwrap();
+    assert!(!String::from_utf8_lossy(&received_text).contains("evil"));
 }
 
 #[tokio::test]
 async fn a_hello_for_another_name_goes_nowhere() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
-    let (port, heard) = site().await;
+    let (port, received_text) = site().await;
     let mut env = env(NetworkPolicy::default(), &names, &["good.test"]).await;
     let mut program = env.agent.connect("good.test", port).await;
     program.write_all(&hello("evil.test")).await.unwrap();
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(denied(env.flow().await), "name_mismatch");
-    assert!(heard.lock().unwrap().is_empty());
+    assert!(received_text.lock().unwrap().is_empty());
     let mut program = env.agent.connect("good.test", port).await;
     program.write_all(&hello("good.test")).await.unwrap();
     program.read_u8().await.unwrap();
-    assert!(!heard.lock().unwrap().is_empty());
+    assert!(!received_text.lock().unwrap().is_empty());
 }
 
 fn hello(name: &str) -> Vec<u8> {
@@ -129,20 +132,20 @@ fn hello(name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_allowed_is_never_asked_for() {
+async fn a_name_that_is_not_allowed_is_not_looked_up() {
     let names = NameServer::with_records(Vec::new()).await;
     let mut env = env(only(&["good.test", "127.0.0.1"]), &names, &[]).await;
     let mut program = env.agent.connect("secret-data.evil.test", 443).await;
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(denied(env.flow().await), "not_allowed");
-    assert_eq!(names.asked(), Vec::<String>::new());
+    assert_eq!(names.query_sent(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_name_that_turns_to_a_closed_address_is_caught_when_it_is_dialled() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let query_sent = Arc::new(AtomicUsize::new(0));
+    let count = query_sent.clone();
     // The look-up finds a public address, every later one the host's loopback; nothing may be kept.
     let names = NameServer::start(move |message, _| {
         let is_first = count.fetch_add(1, Ordering::Relaxed) < 2;
@@ -152,7 +155,7 @@ async fn a_name_that_turns_to_a_closed_address_is_caught_when_it_is_dialled() {
         Some(from_records(message, &[record]))
     })
     .await;
-    let (port, heard) = site().await;
+    let (port, received_text) = site().await;
     let mut env = env(NetworkPolicy::default(), &names, &[]).await;
     assert_eq!(
         env.gateway.inner().names.addresses("turns.test").await,
@@ -162,15 +165,15 @@ async fn a_name_that_turns_to_a_closed_address_is_caught_when_it_is_dialled() {
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(denied(env.flow().await), "closed_address");
-    assert!(heard.lock().unwrap().is_empty());
+    assert!(received_text.lock().unwrap().is_empty());
 }
 
 /// A TLS server that answers each first hello with a request for another one, and keeps what it is sent.
 async fn retrying_site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let ears = heard.clone();
+    let received_text = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ears = received_text.clone();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let ears = ears.clone();
@@ -186,7 +189,7 @@ async fn retrying_site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
             });
         }
     });
-    (port, heard)
+    (port, received_text)
 }
 
 /// A HelloRetryRequest in two records, as far as anybody here reads it, and what servers send after it to please middleboxes.
@@ -200,9 +203,9 @@ fn retry() -> Vec<u8> {
 
 const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
 
-fn has(heard: &Arc<std::sync::Mutex<Vec<u8>>>, name: &str) -> bool {
-    let heard = heard.lock().unwrap();
-    heard
+fn has(received_text: &Arc<std::sync::Mutex<Vec<u8>>>, name: &str) -> bool {
+    let received_text = received_text.lock().unwrap();
+    received_text
         .windows(name.len())
         .any(|window| window == name.as_bytes())
 }
@@ -211,7 +214,7 @@ fn has(heard: &Arc<std::sync::Mutex<Vec<u8>>>, name: &str) -> bool {
 async fn a_second_hello_for_another_name_goes_nowhere() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
-    let (port, heard) = retrying_site().await;
+    let (port, received_text) = retrying_site().await;
     let mut env = env(only(&["good.test"]), &names, &["good.test"]).await;
     let second = [CHANGE_CIPHER_SPEC, &hello("evil.test")].concat();
     for is_sent_at_once in [false, true] {
@@ -231,19 +234,19 @@ async fn a_second_hello_for_another_name_goes_nowhere() {
             program.write_all(&second).await.unwrap();
         }
         let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, program.read_to_end(&mut rest));
+        let ended = tokio::time::timeout(TIMEOUT, program.read_to_end(&mut rest));
         let error = ended.await.expect("the connection ends").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         assert_eq!(denied(env.flow().await), "name_mismatch");
     }
-    assert!(has(&heard, "good.test") && !has(&heard, "evil.test"));
+    assert!(has(&received_text, "good.test") && !has(&received_text, "evil.test"));
 }
 
 #[tokio::test]
 async fn a_second_hello_for_the_same_name_and_what_follows_goes_through() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
-    let (port, heard) = retrying_site().await;
+    let (port, received_text) = retrying_site().await;
     let mut env = env(only(&["good.test"]), &names, &["good.test"]).await;
     let mut program = env.agent.connect("good.test", port).await;
     let first = hello("good.test");
@@ -265,27 +268,30 @@ async fn a_second_hello_for_the_same_name_and_what_follows_goes_through() {
     program.write_all(&second).await.unwrap();
     program.shutdown().await.unwrap();
     assert_eq!(env.flow().await.denial, None);
-    assert_eq!(*heard.lock().unwrap(), [first, early, second].concat());
+    assert_eq!(
+        *received_text.lock().unwrap(),
+        [first, early, second].concat()
+    );
 }
 
 #[tokio::test]
 async fn a_server_that_wants_no_second_hello_gets_everything() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
-    let (port, heard) = site().await;
+    let (port, received_text) = site().await;
     let mut env = env(only(&["good.test"]), &names, &["good.test"]).await;
     let mut program = env.agent.connect("good.test", port).await;
-    let words = [&hello("good.test")[..], b"\x17\x03\x03\x00\x05early"].concat();
-    program.write_all(&words).await.unwrap();
+    let reply_bytes = [&hello("good.test")[..], b"\x17\x03\x03\x00\x05early"].concat();
+    program.write_all(&reply_bytes).await.unwrap();
     program.shutdown().await.unwrap();
     assert_eq!(env.flow().await.denial, None);
-    assert_eq!(*heard.lock().unwrap(), words);
+    assert_eq!(*received_text.lock().unwrap(), reply_bytes);
 }
 
 #[tokio::test]
 async fn every_request_on_a_connection_by_address_is_judged_by_its_host() {
     let names = NameServer::with_records(Vec::new()).await;
-    let (port, heard) = site().await;
+    let (port, received_text) = site().await;
     let policy = NetworkPolicy {
         deny_out: targets(&["evil.test"]),
         ..NetworkPolicy::default()
@@ -308,11 +314,11 @@ async fn every_request_on_a_connection_by_address_is_judged_by_its_host() {
         }
         request(&mut program, "evil.test").await;
         let mut answer = String::new();
-        let ended = tokio::time::timeout(PATIENCE, program.read_to_string(&mut answer));
+        let ended = tokio::time::timeout(TIMEOUT, program.read_to_string(&mut answer));
         let _ = ended.await.expect("the connection ends");
         assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
         let code = denied(env.flow().await);
         assert!(code.starts_with("denied_by_"), "{code}");
     }
-    assert!(has(&heard, "other.test") && !has(&heard, "evil.test"));
+    assert!(has(&received_text, "other.test") && !has(&received_text, "evil.test"));
 }

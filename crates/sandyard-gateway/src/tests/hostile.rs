@@ -29,20 +29,20 @@ async fn listener() -> (TcpListener, u16) {
 }
 
 #[tokio::test]
-async fn nonsense_ends_the_channel_and_the_next_one_works() {
+async fn invalid_frames_end_the_channel_and_the_next_one_works() {
     let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let (_listener, port) = listener().await;
     let without_descriptor = sandyard_wire::egress::encode(&open(port)).unwrap();
-    for nonsense in [
+    for invalid in [
         &b"\xff\xff\xff\xff"[..],
         b"\x00\x00\x00\x02{}",
         b"\x00\x00\x00\x01\x00",
         &without_descriptor,
     ] {
-        env.agent.send(nonsense, None).await;
+        env.agent.send(invalid, None).await;
         let mut rest = Vec::new();
         let _ = env.agent.stream.read_to_end(&mut rest).await;
-        env.agent = env.door.accept().await;
+        env.agent = env.listener_address.accept().await;
     }
 }
 
@@ -71,7 +71,7 @@ async fn descriptors_that_are_no_connections_are_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_socket_made_blocking_by_the_sandbox_stops_nobody() {
+async fn a_socket_made_blocking_by_the_sandbox_blocks_no_thread() {
     let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let (listener, port) = listener().await;
     let (mut program, accepted) = pair().await;

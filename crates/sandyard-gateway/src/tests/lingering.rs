@@ -10,15 +10,15 @@ use sandyard_wire::egress::{FromAgent, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::agent::{Door, pair};
+use super::agent::{Listener, pair};
 use super::{TestEnv, grant, only};
 
 /// More than the gateway has threads.
-const MANY: usize = 40;
+const MANY_CONNECTIONS: usize = 40;
 
 /// How long a close takes that waits; how long the tests wait for anything else.
 const LONG: Duration = Duration::from_secs(600);
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A socket full of bytes that nobody reads. Its close waits once it is made to linger.
 async fn full() -> (TcpStream, TcpStream) {
@@ -37,12 +37,15 @@ async fn lingering() -> (TcpStream, TcpStream) {
 async fn assert_others_are_served(env: &TestEnv) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let door = Door::open();
-    env.gateway
-        .attach("other", door.endpoint(), grant(NetworkPolicy::default()));
-    let served = tokio::time::timeout(PATIENCE, async {
-        let agent = door.accept().await;
-        for _ in 0..MANY {
+    let listener_address = Listener::open();
+    env.gateway.attach(
+        "other",
+        listener_address.endpoint(),
+        grant(NetworkPolicy::default()),
+    );
+    let served = tokio::time::timeout(TIMEOUT, async {
+        let agent = listener_address.accept().await;
+        for _ in 0..MANY_CONNECTIONS {
             let mut program = agent.connect("127.0.0.1", port).await;
             let (mut outside, _) = listener.accept().await.unwrap();
             program.write_all(b"\x01").await.unwrap();
@@ -62,10 +65,10 @@ fn open(host: &str, port: u16) -> FromAgent {
 }
 
 #[tokio::test]
-async fn descriptors_that_belong_to_no_frame_hold_up_nobody() {
+async fn descriptors_without_a_frame_block_no_thread() {
     let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut readers = Vec::new();
-    for _ in 0..MANY {
+    for _ in 0..MANY_CONNECTIONS {
         let (reader, socket) = lingering().await;
         env.agent
             .send(b"\xff\xff\xff\xff", Some(socket.as_fd()))
@@ -73,19 +76,19 @@ async fn descriptors_that_belong_to_no_frame_hold_up_nobody() {
         readers.push(reader);
         drop(socket);
         let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, env.agent.stream.read_to_end(&mut rest));
+        let ended = tokio::time::timeout(TIMEOUT, env.agent.stream.read_to_end(&mut rest));
         let _ = ended.await.expect("the channel ends");
-        let next = tokio::time::timeout(PATIENCE, env.door.accept());
+        let next = tokio::time::timeout(TIMEOUT, env.listener_address.accept());
         env.agent = next.await.expect("the gateway comes again");
     }
     assert_others_are_served(&env).await;
 }
 
 #[tokio::test]
-async fn descriptors_left_in_a_channel_that_ends_hold_up_nobody() {
+async fn unread_descriptors_of_a_channel_block_no_thread() {
     let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut readers = Vec::new();
-    for _ in 0..MANY {
+    for _ in 0..MANY_CONNECTIONS {
         for _ in 0..3 {
             let (reader, socket) = lingering().await;
             // A part of a frame, so that nothing is done with them.
@@ -93,9 +96,9 @@ async fn descriptors_left_in_a_channel_that_ends_hold_up_nobody() {
             readers.push(reader);
         }
         env.agent = {
-            let (agent, door) = (env.agent, &env.door);
+            let (agent, listener_address) = (env.agent, &env.listener_address);
             drop(agent);
-            let next = tokio::time::timeout(PATIENCE, door.accept());
+            let next = tokio::time::timeout(TIMEOUT, listener_address.accept());
             next.await.expect("the gateway comes again")
         };
     }
@@ -103,12 +106,12 @@ async fn descriptors_left_in_a_channel_that_ends_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn connections_made_to_linger_after_they_were_handed_over_hold_up_nobody() {
+async fn lingering_connections_block_no_thread() {
     let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut held = Vec::new();
-    for _ in 0..MANY {
+    for _ in 0..MANY_CONNECTIONS {
         let (program, accepted) = full().await;
         let open = open("127.0.0.1", port);
         env.agent.say(&open, Some(accepted.as_fd())).await;
@@ -119,21 +122,21 @@ async fn connections_made_to_linger_after_they_were_handed_over_hold_up_nobody()
     // Not allowed any more: all of them are cut.
     env.change(only(&[]));
     for (_, outside) in &mut held {
-        let cut = tokio::time::timeout(PATIENCE, outside.read_u8());
+        let cut = tokio::time::timeout(TIMEOUT, outside.read_u8());
         cut.await.expect("the connection is cut").unwrap_err();
     }
     assert_others_are_served(&env).await;
 }
 
 #[tokio::test]
-async fn connections_that_are_turned_away_hold_up_nobody() {
+async fn rejected_connections_block_no_thread() {
     let env = TestEnv::with(NetworkPolicy::default(), |settings| {
         settings.reachable = super::targets(&["127.0.0.1"]);
         settings.max_connections = 0;
     })
     .await;
     let mut readers = Vec::new();
-    for _ in 0..MANY {
+    for _ in 0..MANY_CONNECTIONS {
         let (reader, socket) = lingering().await;
         env.agent
             .say(&open("127.0.0.1", 80), Some(socket.as_fd()))
@@ -141,9 +144,9 @@ async fn connections_that_are_turned_away_hold_up_nobody() {
         readers.push(reader);
     }
     let mut env = env;
-    let told = tokio::time::timeout(PATIENCE, env.flow());
+    let reported = tokio::time::timeout(TIMEOUT, env.flow());
     assert_eq!(
-        told.await.expect("a record").denial.unwrap().code(),
+        reported.await.expect("a record").denial.unwrap().code(),
         "too_many"
     );
 }

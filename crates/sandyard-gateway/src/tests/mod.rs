@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::{Gateway, GatewaySettings};
-use agent::{Agent, Door};
+use agent::{Agent, Listener};
 
 /// A gateway with one sandbox attached.
 struct TestEnv {
     gateway: Gateway,
     flows: mpsc::Receiver<Flow>,
-    door: Door,
+    listener_address: Listener,
     agent: Agent,
     _folder: TempDir,
 }
@@ -34,20 +34,20 @@ impl TestEnv {
         let mut settings = GatewaySettings::new(folder.path());
         change(&mut settings);
         let (gateway, flows) = Gateway::start(settings).unwrap();
-        let door = Door::open();
-        gateway.attach("one", door.endpoint(), grant(policy));
-        let agent = door.accept().await;
+        let listener_address = Listener::open();
+        gateway.attach("one", listener_address.endpoint(), grant(policy));
+        let agent = listener_address.accept().await;
         Self {
             gateway,
             flows,
-            door,
+            listener_address,
             agent,
             _folder: folder,
         }
     }
 
     fn change(&self, policy: NetworkPolicy) {
-        let endpoint = self.door.endpoint();
+        let endpoint = self.listener_address.endpoint();
         self.gateway.attach("one", endpoint, grant(policy));
     }
 

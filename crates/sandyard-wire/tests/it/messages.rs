@@ -139,7 +139,7 @@ fn events_are_written_with_defaults_left_out() {
 }
 
 #[test]
-fn events_nobody_knows_yet_are_read_as_other() {
+fn unknown_events_are_read_as_other() {
     for text in [
         json!({}),
         json!({"event": null}),

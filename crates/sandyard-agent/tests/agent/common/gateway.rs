@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use sandyard_wire::egress::{FromAgent, ToAgent, Via, decode, encode};
 
-use super::{Agent, PATIENCE};
+use super::{Agent, TIMEOUT};
 
 /// A gateway attached to an agent.
 pub(crate) struct Gateway {
@@ -29,7 +29,7 @@ impl Drop for Gateway {
 
 /// A connection that the gateway was given.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedConnection {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) via: Via,
@@ -54,7 +54,7 @@ impl Gateway {
     /// Attaches, with some bytes right after the request.
     pub(crate) fn attach_with(agent: &Agent, after: &[u8]) -> Self {
         let mut socket = UnixStream::connect(agent.path("agent.sock")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let head = "GET /egress HTTP/1.1\r\nhost: agent\r\nconnection: Upgrade\r\nupgrade: sandyard-egress\r\n\r\n";
         socket
             .write_all(&[head.as_bytes(), after].concat())
@@ -126,7 +126,7 @@ impl Gateway {
     }
 
     /// The next frame, which has to be a connection.
-    pub(crate) fn opened(&mut self) -> Opened {
+    pub(crate) fn opened(&mut self) -> OpenedConnection {
         match self.next() {
             FromAgent::Open {
                 host,
@@ -137,8 +137,8 @@ impl Gateway {
                 let descriptor = self.descriptors.pop_front();
                 let connection = TcpStream::from(descriptor.expect("a descriptor"));
                 connection.set_nonblocking(false).unwrap();
-                connection.set_read_timeout(Some(PATIENCE)).unwrap();
-                Opened {
+                connection.set_read_timeout(Some(TIMEOUT)).unwrap();
+                OpenedConnection {
                     host,
                     port,
                     via,

@@ -21,8 +21,8 @@ macro_rules! socket {
             }
 
             fn duplicate(&self) -> Box<dyn Socket> {
-                let patience = Some(Duration::from_secs(180));
-                self.set_read_timeout(patience).unwrap();
+                let time_limit = Some(Duration::from_secs(180));
+                self.set_read_timeout(time_limit).unwrap();
                 Box::new(self.try_clone().unwrap())
             }
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::http::{Connection, Reply};
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What asks for a connection to a port inside.
 pub(crate) const UPGRADE: [(&str, &str); 2] =
@@ -27,8 +27,8 @@ pub(crate) const UPGRADE: [(&str, &str); 2] =
 pub(crate) struct Agent {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Doors of the way out, each with the argument that asked for it.
-    doors: Vec<(String, SocketAddr)>,
+    /// Doors of egress, each with the argument that asked for it.
+    listeners: Vec<(String, SocketAddr)>,
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -107,23 +107,23 @@ impl Agent {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut next_door = || {
+        let mut next_listener = || {
             let line = lines.next().unwrap().unwrap();
             let (name, address) = line.split_once(" on ").unwrap();
             (name.to_owned(), address.parse().unwrap())
         };
-        let (_, address) = next_door();
-        let is_door = |argument: &&&str| {
+        let (_, address) = next_listener();
+        let is_listener = |argument: &&&str| {
             ["--redirected", "--names", "--names-tcp", "--proxy"].contains(argument)
         };
-        let doors = arguments
+        let listeners = arguments
             .iter()
-            .filter(is_door)
-            .map(|_| next_door())
+            .filter(is_listener)
+            .map(|_| next_listener())
             .collect();
         Self {
             address,
-            doors,
+            listeners,
             child,
             dir,
         }
@@ -144,9 +144,12 @@ impl Agent {
         Connection::new(TcpStream::connect(self.address).unwrap())
     }
 
-    /// Where a door of the way out is.
-    pub(crate) fn door(&self, name: &str) -> SocketAddr {
-        let found = self.doors.iter().find(|(door, _)| door == name);
+    /// Where a door of egress is.
+    pub(crate) fn listener_address(&self, name: &str) -> SocketAddr {
+        let found = self
+            .listeners
+            .iter()
+            .find(|(listener_address, _)| listener_address == name);
         found.unwrap().1
     }
 
@@ -236,7 +239,7 @@ impl Agent {
     }
 
     /// The processes it lists.
-    pub(crate) fn listed(&self) -> Vec<Value> {
+    pub(crate) fn process_entries(&self) -> Vec<Value> {
         let list = self.call("/process.Process/List", &json!({}));
         list["processes"].as_array().cloned().unwrap_or_default()
     }
@@ -257,7 +260,7 @@ impl Drop for Agent {
         // Asked first, so that it takes all its commands along.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -398,7 +401,7 @@ pub(crate) fn enveloped(message: &Value) -> Vec<u8> {
 
 /// Waits until something holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "still waiting: {what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Resource;
 
-use super::{asker, connect, datagram, query, start};
+use super::{connect, datagram, query, requester, start};
 use crate::common::gateway::Gateway;
 use crate::common::{Agent, raise_open_files, wait_until};
 
@@ -17,9 +17,9 @@ fn in_time<T>(mut prepare: impl FnMut() -> T) -> T {
     wait_until("all is there in time", || {
         // What was late is gone before the next begins.
         prepared = None;
-        let began = Instant::now();
+        let start_time = Instant::now();
         prepared = Some(prepare());
-        began.elapsed() < Duration::from_secs(8)
+        start_time.elapsed() < Duration::from_secs(8)
     });
     prepared.unwrap()
 }
@@ -31,8 +31,8 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 /// A connection to one of the agent's doors; none: it was reset while it was made, as one too many may be.
-fn enter(agent: &Agent, door: &str) -> Option<TcpStream> {
-    match TcpStream::connect(agent.door(door)) {
+fn enter(agent: &Agent, listener_address: &str) -> Option<TcpStream> {
+    match TcpStream::connect(agent.listener_address(listener_address)) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
         entered => Some(entered.unwrap()),
     }
@@ -85,19 +85,19 @@ fn a_slow_gateway_gets_all_connections_in_the_end() {
 }
 
 #[test]
-fn without_a_gateway_only_so_many_wait() {
+fn without_a_gateway_a_limited_number_waits() {
     raise_open_files();
     // What waits for too long is told that there is no gateway.
     let (agent, _asker, _programs, mut gateway) = in_time(|| {
         let agent = start();
-        let asker = asker(&agent);
-        asker.set_nonblocking(true).unwrap();
+        let requester = requester(&agent);
+        requester.set_nonblocking(true).unwrap();
         let mut refused = [0; 512];
         wait_until("one query too many", || {
             for id in 0..50 {
-                asker.send(&query(id, "waiting", 1)).unwrap();
+                requester.send(&query(id, "waiting", 1)).unwrap();
             }
-            asker.recv(&mut refused).is_ok()
+            requester.recv(&mut refused).is_ok()
         });
         assert_eq!(refused[3] & 0xf, 2);
         let mut programs = Vec::new();
@@ -114,10 +114,10 @@ fn without_a_gateway_only_so_many_wait() {
             programs.iter_mut().any(is_closed)
         });
         let gateway = Gateway::attach(&agent);
-        (agent, asker, programs, gateway)
+        (agent, requester, programs, gateway)
     });
     let (mut queries, mut connections) = (0, 0);
-    let last = super::asker(&agent);
+    let last = super::requester(&agent);
     let mark = query(9, "mark", 1);
     while queries < 1024 || connections < share(1024) {
         match gateway.next() {
@@ -135,9 +135,9 @@ fn without_a_gateway_only_so_many_wait() {
         gateway.say(&sandyard_wire::egress::ToAgent::Answer { id, packet });
     }
     last.send(&mark).unwrap();
-    let asked = gateway.query();
-    assert_eq!(asked.packet, mark);
-    gateway.answer(&asked, mark.clone());
+    let query_sent = gateway.query();
+    assert_eq!(query_sent.packet, mark);
+    gateway.answer(&query_sent, mark.clone());
     assert_eq!(datagram(&last), mark);
 }
 
@@ -145,12 +145,12 @@ fn without_a_gateway_only_so_many_wait() {
 fn connections_that_look_names_up_are_counted() {
     raise_open_files();
     // One that says nothing for too long is closed.
-    let (agent, _held, tries) = in_time(|| {
+    let (agent, _held, attempts) = in_time(|| {
         let agent = start();
         let mut held = Vec::new();
-        let mut tries = 0;
+        let mut attempts = 0;
         wait_until("one too many", || {
-            tries += 1;
+            attempts += 1;
             let Some(stream) = enter(&agent, "names-tcp") else {
                 return true;
             };
@@ -158,8 +158,8 @@ fn connections_that_look_names_up_are_counted() {
             held.push(stream);
             held.iter_mut().any(is_closed)
         });
-        (agent, held, tries)
+        (agent, held, attempts)
     });
-    assert!(tries > share(256));
+    assert!(attempts > share(256));
     assert!(agent.is_healthy());
 }

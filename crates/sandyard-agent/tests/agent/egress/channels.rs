@@ -6,18 +6,23 @@ use std::os::unix::net::UnixStream;
 
 use sandyard_wire::egress::{FromAgent, ToAgent, encode};
 
-use super::{ask_for, asker, connect, datagram, query, rest, start};
+use super::{ask_for, connect, datagram, query, requester, rest, start};
 use crate::common::gateway::{Gateway, Query};
 use crate::common::{Agent, wait_until};
 
 /// Lets a gateway say something and waits until the agent has heard it, which the answer to a look-up behind it shows.
-fn say_and_be_heard(agent: &Agent, speaker: &mut Gateway, message: &ToAgent, asked: &mut Gateway) {
-    let asker = asker(agent);
-    asker.send(&query(1, "heard", 1)).unwrap();
-    let asked = asked.query();
+fn say_and_be_heard(
+    agent: &Agent,
+    speaker: &mut Gateway,
+    message: &ToAgent,
+    query_sent: &mut Gateway,
+) {
+    let requester = requester(agent);
+    requester.send(&query(1, "heard", 1)).unwrap();
+    let query_sent = query_sent.query();
     speaker.say(message);
-    speaker.answer(&asked, asked.packet.clone());
-    datagram(&asker);
+    speaker.answer(&query_sent, query_sent.packet.clone());
+    datagram(&requester);
 }
 
 fn opened_by(agent: &Agent, host: &str, gateway: &mut Gateway) {
@@ -52,12 +57,12 @@ fn bytes_right_behind_the_request_are_not_lost() {
     let (half, other_half) = lead.split_at(7);
     let mut second = Gateway::attach_with(&agent, &[&lead[..], half].concat());
     // The first is answered, so that both frames of the second were surely read.
-    let asker = asker(&agent);
-    asker.send(&query(1, "x", 1)).unwrap();
-    let asked = second.query();
+    let requester = requester(&agent);
+    requester.send(&query(1, "x", 1)).unwrap();
+    let query_sent = second.query();
     second.socket.write_all(other_half).unwrap();
-    second.answer(&asked, asked.packet.clone());
-    datagram(&asker);
+    second.answer(&query_sent, query_sent.packet.clone());
+    datagram(&requester);
     opened_by(&agent, "second", &mut second);
     drop(second);
     opened_by(&agent, "first", &mut first);
@@ -67,8 +72,8 @@ fn bytes_right_behind_the_request_are_not_lost() {
 fn what_programs_want_waits_for_a_gateway() {
     let agent = start();
     let _program = ask_for(&agent, "waited.example:80");
-    let asker = asker(&agent);
-    asker.send(&query(3, "waited", 1)).unwrap();
+    let requester = requester(&agent);
+    requester.send(&query(3, "waited", 1)).unwrap();
     let mut gateway = Gateway::attach(&agent);
     let mut seen = [gateway.next(), gateway.next()];
     seen.sort_by_key(|message| matches!(message, FromAgent::Query { .. }));
@@ -77,20 +82,20 @@ fn what_programs_want_waits_for_a_gateway() {
 }
 
 #[test]
-fn without_a_gateway_everybody_is_told_in_the_end() {
+fn without_a_gateway_programs_get_an_error_in_the_end() {
     let agent = start();
-    let asker = asker(&agent);
-    let asked = query(3, "example.com", 1);
-    asker.send(&asked).unwrap();
+    let requester = requester(&agent);
+    let query_sent = query(3, "example.com", 1);
+    requester.send(&query_sent).unwrap();
     let mut http = ask_for(&agent, "example.com:80");
     let mut socks = connect(&agent);
     socks
         .write_all(b"\x05\x01\0\x05\x01\0\x03\x01a\0\x50")
         .unwrap();
-    let failed = datagram(&asker);
+    let failed = datagram(&requester);
     assert_eq!(
         (failed[3] & 0xf, &failed[..2], &failed[12..]),
-        (2, &asked[..2], &asked[12..])
+        (2, &query_sent[..2], &query_sent[12..])
     );
     let answer = String::from_utf8(rest(&mut http)).unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
@@ -102,13 +107,13 @@ fn a_look_up_is_asked_again_when_its_gateway_leaves() {
     let agent = start();
     let mut first = Gateway::attach(&agent);
     let mut second = Gateway::attach(&agent);
-    let asker = asker(&agent);
-    asker.send(&query(3, "example.com", 1)).unwrap();
-    let asked: Query = first.query();
+    let requester = requester(&agent);
+    requester.send(&query(3, "example.com", 1)).unwrap();
+    let query_sent: Query = first.query();
     drop(first);
-    assert_eq!(second.query(), asked);
-    second.answer(&asked, asked.packet.clone());
-    assert_eq!(datagram(&asker), query(3, "example.com", 1));
+    assert_eq!(second.query(), query_sent);
+    second.answer(&query_sent, query_sent.packet.clone());
+    assert_eq!(datagram(&requester), query(3, "example.com", 1));
 }
 
 #[test]
@@ -142,7 +147,7 @@ fn a_gateway_that_says_what_is_no_frame_is_left() {
 }
 
 #[test]
-fn answers_nobody_waits_for_and_half_frames_do_no_harm() {
+fn unexpected_answers_and_half_frames_do_no_harm() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
     for id in [0, 1, 2, u32::MAX] {
@@ -150,12 +155,12 @@ fn answers_nobody_waits_for_and_half_frames_do_no_harm() {
         gateway.say(&ToAgent::Answer { id, packet });
     }
     gateway.socket.write_all(&[0, 1]).unwrap();
-    let asker = asker(&agent);
-    asker.send(&query(1, "x", 1)).unwrap();
-    let asked = gateway.query();
+    let requester = requester(&agent);
+    requester.send(&query(1, "x", 1)).unwrap();
+    let query_sent = gateway.query();
     let frame = encode(&ToAgent::Answer {
-        id: asked.id,
-        packet: asked.packet.clone(),
+        id: query_sent.id,
+        packet: query_sent.packet.clone(),
     })
     .unwrap();
     // The half frame becomes one of 64 KiB, of blanks and then the answer.
@@ -163,7 +168,7 @@ fn answers_nobody_waits_for_and_half_frames_do_no_harm() {
     let body = &frame[4..];
     let padded = [&[0, 0][..], &vec![b' '; length - body.len()], body].concat();
     gateway.socket.write_all(&padded).unwrap();
-    assert_eq!(datagram(&asker), query(1, "x", 1));
+    assert_eq!(datagram(&requester), query(1, "x", 1));
     // The same answer again.
     gateway.socket.write_all(&frame).unwrap();
     opened_by(&agent, "after", &mut gateway);
@@ -256,12 +261,12 @@ fn a_gateway_that_reads_nothing_is_left_in_the_end() {
 fn a_look_up_that_is_not_answered_fails() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let asker = asker(&agent);
-    asker.send(&query(3, "example.com", 1)).unwrap();
-    let asked = gateway.query();
-    assert_eq!(datagram(&asker)[3] & 0xf, 2);
+    let requester = requester(&agent);
+    requester.send(&query(3, "example.com", 1)).unwrap();
+    let query_sent = gateway.query();
+    assert_eq!(datagram(&requester)[3] & 0xf, 2);
     // Too late is no harm.
-    gateway.answer(&asked, asked.packet.clone());
+    gateway.answer(&query_sent, query_sent.packet.clone());
     opened_by(&agent, "after", &mut gateway);
 }
 

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
-use super::{asker, datagram, exactly, query, rest, start};
+use super::{datagram, exactly, query, requester, rest, start};
 use crate::common::gateway::Gateway;
-use crate::common::{Agent, PATIENCE};
+use crate::common::{Agent, TIMEOUT};
 
 fn connect(agent: &Agent) -> TcpStream {
-    let stream = TcpStream::connect(agent.door("names-tcp")).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let stream = TcpStream::connect(agent.listener_address("names-tcp")).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
@@ -39,19 +39,19 @@ fn answer(query: &[u8], length: usize) -> Vec<u8> {
 fn each_name_gets_an_address_of_its_own_and_keeps_it() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let asker = asker(&agent);
+    let requester = requester(&agent);
     let mut ask = |id: u16, name: &str, kind: u16| {
         let query = query(id, name, kind);
-        asker.send(&query).unwrap();
-        let asked = gateway.query();
-        assert_eq!(asked.packet, query);
+        requester.send(&query).unwrap();
+        let query_sent = gateway.query();
+        assert_eq!(query_sent.packet, query);
         let answer = answer(&query, 0);
-        gateway.answer(&asked, answer.clone());
-        let mut received = datagram(&asker);
+        gateway.answer(&query_sent, answer.clone());
+        let mut received = datagram(&requester);
         assert_eq!(received[..2], query[..2], "the asker's own number");
         received[..2].copy_from_slice(&answer[..2]);
         assert_eq!(received, answer);
-        asked.address
+        query_sent.address
     };
     assert_eq!(ask(7, "example.com", 1), Some(Ipv4Addr::new(198, 18, 0, 2)));
     assert_eq!(
@@ -64,30 +64,30 @@ fn each_name_gets_an_address_of_its_own_and_keeps_it() {
 }
 
 #[test]
-fn answers_find_their_askers_in_any_order() {
+fn answers_reach_their_queries_in_any_order() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let askers: Vec<_> = (0..50).map(|_| asker(&agent)).collect();
-    for (number, asker) in askers.iter().enumerate() {
-        asker.send(&query(1, &format!("n{number}"), 1)).unwrap();
+    let askers: Vec<_> = (0..50).map(|_| requester(&agent)).collect();
+    for (number, requester) in askers.iter().enumerate() {
+        requester.send(&query(1, &format!("n{number}"), 1)).unwrap();
     }
-    let mut asked: Vec<_> = askers.iter().map(|_| gateway.query()).collect();
-    asked.sort_by_key(|query| std::cmp::Reverse(query.id));
-    asked.dedup_by_key(|query| query.id);
-    assert_eq!(asked.len(), askers.len(), "numbers are unique");
-    for query in &asked {
+    let mut query_sent: Vec<_> = askers.iter().map(|_| gateway.query()).collect();
+    query_sent.sort_by_key(|query| std::cmp::Reverse(query.id));
+    query_sent.dedup_by_key(|query| query.id);
+    assert_eq!(query_sent.len(), askers.len(), "numbers are unique");
+    for query in &query_sent {
         gateway.answer(query, query.packet.clone());
     }
-    for (number, asker) in askers.iter().enumerate() {
-        assert_eq!(datagram(asker), query(1, &format!("n{number}"), 1));
+    for (number, requester) in askers.iter().enumerate() {
+        assert_eq!(datagram(requester), query(1, &format!("n{number}"), 1));
     }
 }
 
 #[test]
-fn garbage_is_dropped_or_refused_and_harms_nobody() {
+fn garbage_is_dropped_or_refused_without_harm() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let asker = asker(&agent);
+    let requester = requester(&agent);
     let good = query(5, "example.com", 1);
     let with = |at: usize, value: u8| {
         let mut bad = good.clone();
@@ -102,7 +102,7 @@ fn garbage_is_dropped_or_refused_and_harms_nobody() {
         with(2, 0x80),
         [&good[..], &[0; 5000]].concat(),
     ] {
-        asker.send(&nothing).unwrap();
+        requester.send(&nothing).unwrap();
     }
     for (bad, code) in [
         (with(2, 0x10), 4),
@@ -114,17 +114,17 @@ fn garbage_is_dropped_or_refused_and_harms_nobody() {
         (good[..12].to_vec(), 1),
         ([&good[..12], &b"\x01a".repeat(500)].concat(), 1),
     ] {
-        asker.send(&bad).unwrap();
-        let refused = datagram(&asker);
+        requester.send(&bad).unwrap();
+        let refused = datagram(&requester);
         assert_eq!((refused.len(), refused[3] & 0xf), (12, code), "{bad:?}");
         assert_eq!((&refused[..2], refused[2] & 0x80), (&bad[..2], 0x80));
     }
-    asker.send(&good).unwrap();
-    let asked = gateway.query();
-    assert_eq!(asked.packet, good);
+    requester.send(&good).unwrap();
+    let query_sent = gateway.query();
+    assert_eq!(query_sent.packet, good);
     // An answer that is none is a failure.
-    gateway.answer(&asked, &b"short"[..]);
-    let failed = datagram(&asker);
+    gateway.answer(&query_sent, &b"short"[..]);
+    let failed = datagram(&requester);
     assert_eq!((failed[3] & 0xf, &failed[12..]), (2, &good[12..]));
 }
 
@@ -132,7 +132,7 @@ fn garbage_is_dropped_or_refused_and_harms_nobody() {
 fn long_answers_are_cut_for_datagrams_and_come_whole_by_tcp() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let asker = asker(&agent);
+    let requester = requester(&agent);
     let plain = query(1, "example.com", 16);
     let mut extended = plain.clone();
     extended[11] = 1;
@@ -143,10 +143,10 @@ fn long_answers_are_cut_for_datagrams_and_come_whole_by_tcp() {
         (&extended, 1232, false),
         (&extended, 1233, true),
     ] {
-        asker.send(query).unwrap();
-        let asked = gateway.query();
-        gateway.answer(&asked, answer(query, length));
-        let received = datagram(&asker);
+        requester.send(query).unwrap();
+        let query_sent = gateway.query();
+        gateway.answer(&query_sent, answer(query, length));
+        let received = datagram(&requester);
         assert_eq!(received[2] & 2 != 0, is_cut, "{length}");
         let expected = if is_cut { plain.len() } else { length };
         assert_eq!(
@@ -156,8 +156,8 @@ fn long_answers_are_cut_for_datagrams_and_come_whole_by_tcp() {
     }
     let mut stream = connect(&agent);
     stream.write_all(&framed(&plain)).unwrap();
-    let asked = gateway.query();
-    gateway.answer(&asked, answer(&plain, 4096));
+    let query_sent = gateway.query();
+    gateway.answer(&query_sent, answer(&plain, 4096));
     assert_eq!(next(&mut stream).len(), 4096);
 }
 
@@ -175,10 +175,10 @@ fn several_queries_come_over_one_connection() {
         stream.write_all(piece).unwrap();
     }
     for query in &queries {
-        let asked = gateway.query();
-        assert_eq!(asked.packet, query);
-        assert!(asked.address.is_some());
-        gateway.answer(&asked, query.clone());
+        let query_sent = gateway.query();
+        assert_eq!(query_sent.packet, query);
+        assert!(query_sent.address.is_some());
+        gateway.answer(&query_sent, query.clone());
         assert_eq!(next(&mut stream), *query);
     }
     let mut bad = queries[0].clone();
@@ -208,7 +208,7 @@ fn connections_with_anything_but_queries_are_closed() {
     }
     let mut stream = connect(&agent);
     stream.write_all(&framed(&query(1, "x", 1))).unwrap();
-    let asked = gateway.query();
-    gateway.answer(&asked, asked.packet.clone());
+    let query_sent = gateway.query();
+    gateway.answer(&query_sent, query_sent.packet.clone());
     assert_eq!(next(&mut stream), query(1, "x", 1));
 }

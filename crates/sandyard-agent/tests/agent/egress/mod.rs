@@ -1,4 +1,4 @@
-//! The way out: what programs want is handed to whoever attaches as a gateway.
+//! Egress: what programs want is handed to whoever attaches as a gateway.
 
 mod bounds;
 mod channels;
@@ -9,9 +9,9 @@ mod proxy;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 
-use crate::common::{Agent, PATIENCE};
+use crate::common::{Agent, TIMEOUT};
 
-/// Starts an agent with every door of the way out that needs no network of its own.
+/// Starts an agent with every door of egress that needs no network of its own.
 fn start() -> Agent {
     Agent::start_with(&[
         "--proxy",
@@ -25,8 +25,8 @@ fn start() -> Agent {
 
 /// A connection to the agent's proxy.
 fn connect(agent: &Agent) -> TcpStream {
-    let stream = TcpStream::connect(agent.door("proxy")).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let stream = TcpStream::connect(agent.listener_address("proxy")).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
@@ -39,10 +39,10 @@ fn ask_for(agent: &Agent, target: &str) -> TcpStream {
 }
 
 /// A socket that asks the agent's server of names.
-fn asker(agent: &Agent) -> UdpSocket {
+fn requester(agent: &Agent) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect(agent.door("names")).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.connect(agent.listener_address("names")).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 

@@ -21,7 +21,7 @@ table inet out {
 }
 END";
 
-const DOORS: [&str; 8] = [
+const LISTENERS: [&str; 8] = [
     "--redirected",
     "127.0.0.1:49981",
     "--redirected",
@@ -34,7 +34,7 @@ const DOORS: [&str; 8] = [
 
 /// An agent that everything is redirected to; none where the host has no `nft`.
 fn start() -> Option<Agent> {
-    Agent::start_in_network_namespace(&format!("{REDIRECT}\ntrue"), &DOORS)
+    Agent::start_in_network_namespace(&format!("{REDIRECT}\ntrue"), &LISTENERS)
 }
 
 /// Runs a script of bash, which can connect to addresses by itself.
@@ -75,18 +75,18 @@ fn redirected_connections_come_with_what_the_program_wanted() {
 fn a_looked_up_name_is_known_when_its_address_is_connected_to() {
     let Some(agent) = start() else { return };
     let mut gateway = Gateway::attach(&agent);
-    let asked = query(77, "Example.com", 1);
+    let query_sent = query(77, "Example.com", 1);
     for server in ["198.18.0.1", "2001:db8::53"] {
         let script = format!(
             "exec 3<>/dev/udp/{server}/53; printf '{}' >&3; head -c {} <&3",
-            escaped(&asked),
-            asked.len()
+            escaped(&query_sent),
+            query_sent.len()
         );
         let mut program = bash(&agent, &script);
         let received = gateway.query();
-        assert_eq!(received.packet, asked);
+        assert_eq!(received.packet, query_sent);
         gateway.answer(&received, received.packet.clone());
-        assert_eq!(program.finish().stdout, asked);
+        assert_eq!(program.finish().stdout, query_sent);
         let address = received.address.unwrap();
         let mut program = bash(&agent, &format!("exec 3<>/dev/tcp/{address}/443; cat <&3"));
         let opened = gateway.opened();
@@ -100,8 +100,12 @@ fn a_looked_up_name_is_known_when_its_address_is_connected_to() {
 fn look_ups_over_tcp_are_answered_whatever_server_was_meant() {
     let Some(agent) = start() else { return };
     let mut gateway = Gateway::attach(&agent);
-    let asked = query(77, "example.com", 1);
-    let framed = [&[0, u8::try_from(asked.len()).unwrap()][..], &asked].concat();
+    let query_sent = query(77, "example.com", 1);
+    let framed = [
+        &[0, u8::try_from(query_sent.len()).unwrap()][..],
+        &query_sent,
+    ]
+    .concat();
     let script = format!(
         "exec 3<>/dev/tcp/8.8.8.8/53; printf '{}' >&3; head -c {} <&3",
         escaped(&framed),

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 
 use sandyard_wire::egress::Via;
 
-use super::{ask_for, asker, connect, datagram, exactly, query, rest, start};
+use super::{ask_for, connect, datagram, exactly, query, requester, rest, start};
 use crate::common::gateway::Gateway;
 use crate::common::wait_until;
 
@@ -143,7 +143,7 @@ fn socks_refuses_what_is_no_connection_to_a_host() {
 }
 
 #[test]
-fn bad_requests_are_told_why() {
+fn bad_requests_get_the_reason() {
     let agent = start();
     let _gateway = Gateway::attach(&agent);
     let long = format!("GET http://h/ HTTP/1.1\r\nA: {}", "x".repeat(100_000));
@@ -195,15 +195,15 @@ fn a_program_that_leaves_in_the_middle_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_address_that_stands_for_a_name_is_told_as_the_name() {
+fn an_address_that_stands_for_a_name_becomes_the_name() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
-    let asker = asker(&agent);
-    asker.send(&query(1, "api.Example.com", 1)).unwrap();
-    let asked = gateway.query();
-    gateway.answer(&asked, asked.packet.clone());
-    datagram(&asker);
-    let address = asked.address.unwrap();
+    let requester = requester(&agent);
+    requester.send(&query(1, "api.Example.com", 1)).unwrap();
+    let query_sent = gateway.query();
+    gateway.answer(&query_sent, query_sent.packet.clone());
+    datagram(&requester);
+    let address = query_sent.address.unwrap();
     let _program = ask_for(&agent, &format!("{address}:443"));
     assert_eq!(gateway.opened().host, "api.example.com");
     let mut program = connect(&agent);
@@ -225,23 +225,23 @@ fn an_address_that_stands_for_a_name_is_told_as_the_name() {
 }
 
 #[test]
-fn commands_are_told_of_the_proxy_unless_the_user_says_otherwise() {
+fn commands_get_the_proxy_variables_unless_the_user_sets_them() {
     let agent = start();
-    let proxy = agent.door("proxy");
+    let proxy = agent.listener_address("proxy");
     let script = "echo $HTTP_PROXY $http_proxy $HTTPS_PROXY $https_proxy $ALL_PROXY $all_proxy $NO_PROXY $no_proxy";
-    let told = agent.shell(script).finish().stdout_text();
+    let reported = agent.shell(script).finish().stdout_text();
     let expected = format!(
         "http://{proxy} http://{proxy} http://{proxy} http://{proxy} http://{proxy} http://{proxy} \
          localhost,127.0.0.1,::1 localhost,127.0.0.1,::1\n"
     );
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let request = serde_json::json!({"process": {
         "cmd": "/bin/sh",
         "args": ["-c", "echo $HTTP_PROXY,$http_proxy,$https_proxy"],
         "envs": {"http_proxy": "mine", "HTTPS_PROXY": ""},
     }});
-    let told = agent.start_process(&request, &[]).finish();
-    assert_eq!(told.stdout_text(), ",mine,\n");
+    let reported = agent.start_process(&request, &[]).finish();
+    assert_eq!(reported.stdout_text(), ",mine,\n");
     let none = crate::common::Agent::start();
     assert_eq!(
         none.shell("echo $HTTP_PROXY$no_proxy")

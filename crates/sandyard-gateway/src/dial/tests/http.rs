@@ -12,7 +12,7 @@ use super::{
     PASSWORD, deserted, dialer_by, expect_echo, listen, start_echo, start_saying, to_address,
     to_name,
 };
-use crate::names::testing::{NameServer, names_of_nobody};
+use crate::names::testing::{NameServer, names_without_servers};
 
 /// A small proxy: it connects to one place whatever is asked for, and keeps the requests.
 struct HttpProxy {
@@ -123,7 +123,7 @@ async fn credentials_are_sent_and_never_shown() {
 }
 
 #[tokio::test]
-async fn plain_http_gets_the_bare_connection_and_is_told_so() {
+async fn plain_http_gets_the_bare_connection() {
     let proxy = HttpProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("http://me:{PASSWORD}@{}", proxy.at));
     let dialled = dialer
@@ -138,11 +138,11 @@ async fn plain_http_gets_the_bare_connection_and_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_says_in_place_of_yes_is_told() {
+async fn a_proxys_refusal_is_reported() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(17_000));
     let many = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(17_000));
     let endless = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
-    for (words, expected) in [
+    for (reply_bytes, expected) in [
         (
             "HTTP/1.1 403 Forbidden by rule\r\n\r\n",
             "it answers `403 Forbidden by rule`",
@@ -156,7 +156,7 @@ async fn what_a_proxy_says_in_place_of_yes_is_told() {
         (&many, "its answer is too long"),
         (&endless, "its answer is too long"),
     ] {
-        let at = start_saying(words, false).await;
+        let at = start_saying(reply_bytes, false).await;
         let dialer = dialer_by(&format!("http://{at}"));
         let err = dialer
             .dial(&to_name("example.com", &[], 443), false)
@@ -167,7 +167,7 @@ async fn what_a_proxy_says_in_place_of_yes_is_told() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_silent_or_not_there_is_given_up() {
+async fn a_silent_or_missing_proxy_times_out() {
     let to = to_name("example.com", &[], 443);
     let at = start_saying("HTTP/1.1 ", true).await;
     let dialer = Dialer {
@@ -219,7 +219,7 @@ async fn a_proxy_may_have_a_name() {
     let mut dialled = dialer.dial(&to, false).await.unwrap();
     expect_echo(&mut dialled.stream).await;
 
-    let dialer = Dialer::new(Some(&url), |_| None, names_of_nobody()).unwrap();
+    let dialer = Dialer::new(Some(&url), |_| None, names_without_servers()).unwrap();
     let err = dialer.dial(&to, false).await.unwrap_err();
     assert_eq!(
         err.to_string(),
@@ -236,7 +236,7 @@ async fn what_the_environment_excepts_is_dialled_directly() {
         "NO_PROXY" => Some(".corp.example".to_owned()),
         _ => None,
     };
-    let dialer = Dialer::new(None, environment, names_of_nobody()).unwrap();
+    let dialer = Dialer::new(None, environment, names_without_servers()).unwrap();
     for (name, port, expected) in [
         ("example.com", 443, true),
         ("example.com", 5432, true),

@@ -11,14 +11,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{Destination, Dialer};
-use crate::names::testing::names_of_nobody;
+use crate::names::testing::names_without_servers;
 
 /// A password that must not be seen anywhere.
 const PASSWORD: &str = "hunter2";
 
 /// A dialer that sends everything by one proxy, and is not patient.
 fn dialer_by(url: &str) -> Dialer {
-    let dialer = Dialer::new(Some(url), |_| None, names_of_nobody()).unwrap();
+    let dialer = Dialer::new(Some(url), |_| None, names_without_servers()).unwrap();
     Dialer {
         // No other test waits that long for anything.
         proxy_timeout: Duration::from_secs(20),
@@ -28,7 +28,7 @@ fn dialer_by(url: &str) -> Dialer {
 
 /// A dialer without proxies.
 fn direct_dialer() -> Dialer {
-    Dialer::new(None, |_| None, names_of_nobody()).unwrap()
+    Dialer::new(None, |_| None, names_without_servers()).unwrap()
 }
 
 fn to_name(name: &str, addresses: &[&str], port: u16) -> Destination {
@@ -89,16 +89,16 @@ async fn expect_echo(stream: &mut TcpStream) {
 }
 
 /// A proxy that says this to whoever connects, and then leaves or stays.
-async fn start_saying(words: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
+async fn start_saying(reply_bytes: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
     let (listener, at) = listen().await;
-    let words = words.into();
+    let reply_bytes = reply_bytes.into();
     tokio::spawn(async move {
         let mut kept = Vec::new();
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             // What was asked is taken first: a socket that is closed with unread bytes resets the other side.
             let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(&words).await;
+            let _ = stream.write_all(&reply_bytes).await;
             if stays {
                 kept.push(stream);
             }

@@ -13,25 +13,25 @@ use super::{
 /// A small proxy: it connects to one place whatever is asked for, and keeps what that was.
 struct SocksProxy {
     at: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    query_sent: Arc<Mutex<Vec<String>>>,
 }
 
 impl SocksProxy {
     async fn start(to: SocketAddr, credentials: Option<&'static str>) -> Self {
         let (listener, at) = listen().await;
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = asked.clone();
+        let query_sent: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = query_sent.clone();
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 tokio::spawn(serve(stream, to, credentials, kept.clone()));
             }
         });
-        Self { at, asked }
+        Self { at, query_sent }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn query_sent(&self) -> Vec<String> {
+        self.query_sent.lock().unwrap().clone()
     }
 }
 
@@ -50,7 +50,7 @@ async fn serve(
     mut stream: TcpStream,
     to: SocketAddr,
     credentials: Option<&str>,
-    asked: Arc<Mutex<Vec<String>>>,
+    query_sent: Arc<Mutex<Vec<String>>>,
 ) {
     assert_eq!(stream.read_u8().await.unwrap(), 5);
     let count = stream.read_u8().await.unwrap();
@@ -80,7 +80,7 @@ async fn serve(
         _ => format!("name {}", read_text(&mut stream).await),
     };
     let port = stream.read_u16().await.unwrap();
-    asked.lock().unwrap().push(format!("{host} {port}"));
+    query_sent.lock().unwrap().push(format!("{host} {port}"));
     if host == "192.0.2.66" {
         stream
             .write_all(&[5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -99,7 +99,7 @@ async fn serve(
 }
 
 #[tokio::test]
-async fn socks5_is_told_addresses_and_the_next_when_one_fails() {
+async fn socks5_gets_addresses_and_the_next_when_one_fails() {
     let proxy = SocksProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("socks5://{}", proxy.at));
     assert!(!dialer.uses_resolving_proxy("example.com", 443));
@@ -115,7 +115,7 @@ async fn socks5_is_told_addresses_and_the_next_when_one_fails() {
         expect_echo(&mut dialled.stream).await;
     }
     let once = ["192.0.2.66 443", "2001:db8::1 443"];
-    assert_eq!(proxy.asked(), [once, once].concat());
+    assert_eq!(proxy.query_sent(), [once, once].concat());
 
     let err = dialer
         .dial(&to_name("example.com", &[], 443), false)
@@ -128,7 +128,7 @@ async fn socks5_is_told_addresses_and_the_next_when_one_fails() {
 }
 
 #[tokio::test]
-async fn socks5h_is_told_the_name_if_there_is_one() {
+async fn socks5h_gets_the_name_if_there_is_one() {
     let proxy = SocksProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("socks5h://{}", proxy.at));
     assert!(dialer.uses_resolving_proxy("example.com", 443));
@@ -139,7 +139,7 @@ async fn socks5h_is_told_the_name_if_there_is_one() {
     let to = to_address("192.0.2.1:22".parse().unwrap());
     let dialled = dialer.dial(&to, false).await.unwrap();
     assert_eq!(dialled.address, Some(to.addresses[0]));
-    assert_eq!(proxy.asked(), ["name example.com 22", "192.0.2.1 22"]);
+    assert_eq!(proxy.query_sent(), ["name example.com 22", "192.0.2.1 22"]);
 }
 
 #[tokio::test]
@@ -172,8 +172,8 @@ async fn credentials_are_checked() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_says_in_place_of_yes_is_told() {
-    for (words, expected) in [
+async fn a_proxys_refusal_is_reported() {
+    for (reply_bytes, expected) in [
         (&b""[..], "connection closed"),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -199,7 +199,7 @@ async fn what_a_proxy_says_in_place_of_yes_is_told() {
         ),
     ] {
         // It stays, but for the first: then the request can be sent in any case.
-        let at = start_saying(words, !words.is_empty()).await;
+        let at = start_saying(reply_bytes, !reply_bytes.is_empty()).await;
         let dialer = dialer_by(&format!("socks5h://{at}"));
         let err = dialer
             .dial(&to_name("example.com", &[], 443), false)

@@ -117,10 +117,10 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
     for is_two in [false, true] {
         let env = TestEnv::new();
         let read = Arc::new(AtomicU64::new(0));
-        let most = Arc::new(AtomicU64::new(0));
-        let (ahead, seen) = (read.clone(), most.clone());
+        let limit = Arc::new(AtomicU64::new(0));
+        let (ahead, seen) = (read.clone(), limit.clone());
         let handler = move |request: Request<Incoming>| {
-            let (ahead, most) = (ahead.clone(), seen.clone());
+            let (ahead, limit) = (ahead.clone(), seen.clone());
             async move {
                 let mut body = request.into_body();
                 let mut bytes = 0;
@@ -133,7 +133,7 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
                     for _ in 0..20 {
                         tokio::task::yield_now().await;
                     }
-                    most.fetch_max(
+                    limit.fetch_max(
                         ahead.load(Ordering::Relaxed).saturating_sub(bytes),
                         Ordering::Relaxed,
                     );
@@ -158,8 +158,8 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
             .unwrap();
         let answer = whole(program.send(request).await.unwrap()).await;
         assert_eq!(text(&answer), LARGE.to_string());
-        let most = most.load(Ordering::Relaxed);
-        assert!(most < MOST_BETWEEN, "{most} bytes were under way at once");
+        let limit = limit.load(Ordering::Relaxed);
+        assert!(limit < MOST_BETWEEN, "{limit} bytes were under way at once");
     }
 }
 

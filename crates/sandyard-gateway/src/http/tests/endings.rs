@@ -36,8 +36,8 @@ async fn a_site_that_hangs_up_in_the_middle_of_a_body_is_not_covered_up() {
     // What may be part of a secret is not passed on then, and as much if it is not.
     let forms = encodings::of(SECRET, PLACEHOLDER);
     let tail = forms.iter().map(|(form, _)| form.len()).max().unwrap() - 1;
-    let most = &SECRET[..SECRET.len() - 1];
-    let tails = [".".repeat(tail), format!("{most:.>tail$}")];
+    let limit = &SECRET[..SECRET.len() - 1];
+    let tails = [".".repeat(tail), format!("{limit:.>tail$}")];
     let heads = [HEAD, long, chunked].into_iter();
     for (head, tail) in heads.flat_map(|head| tails.iter().map(move |tail| (head, tail))) {
         let site = abrupt(&env, [head, b"partial", tail.as_bytes()].concat()).await;
@@ -80,7 +80,7 @@ async fn an_answer_that_is_no_http_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_status_is_looked_at_as_well() {
+async fn the_reason_phrase_is_redacted_as_well() {
     let env = TestEnv::new();
     let said = format!("HTTP/1.1 401 Bad {SECRET}\r\nContent-Length: 0\r\n\r\n");
     let site = abrupt(&env, said.into_bytes()).await;
@@ -96,7 +96,7 @@ async fn the_reason_of_a_status_is_looked_at_as_well() {
 }
 
 #[tokio::test]
-async fn when_the_site_ends_so_does_the_program_and_the_other_way_round() {
+async fn when_one_side_ends_so_does_the_other() {
     let env = TestEnv::new();
     let tls = env.site_tls(NAME, &["http/1.1"]);
     let (ended, end) = oneshot::channel();

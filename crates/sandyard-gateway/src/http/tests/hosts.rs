@@ -147,11 +147,11 @@ async fn heads_have_a_limit() {
     let long = "b".repeat(33 * 1024);
     assert_eq!(program.get("/", &[("a", &long)]).await.status(), 431);
     assert!(site.seen().is_empty());
-    let most = format!(
+    let limit = format!(
         "GET / HTTP/1.1\r\nHost: {NAME}\r\na: {}\r\nConnection: close\r\n\r\n",
         "b".repeat(60 * 1024)
     );
-    let (answer, _) = raw(&env, &site, most.as_bytes()).await;
+    let (answer, _) = raw(&env, &site, limit.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 "), "{}", answer.len());
     assert_eq!(site.seen().len(), 1);
     let (mut program, _) = env.program(site.address, true).await;
@@ -198,17 +198,17 @@ async fn settings(stream: &mut (impl AsyncRead + Unpin)) -> BTreeMap<u16, u32> {
 }
 
 #[tokio::test]
-async fn both_sides_are_told_how_much_they_may_send() {
+async fn both_sides_get_the_flow_control_settings() {
     let env = TestEnv::new();
     let tls = env.site_tls(NAME, &["h2"]);
-    let (told, mut site_told) = tokio::sync::mpsc::unbounded_channel();
+    let (reported, mut site_settings) = tokio::sync::mpsc::unbounded_channel();
     let site = Site::raw(move |stream| {
-        let (tls, told) = (tls.clone(), told.clone());
+        let (tls, reported) = (tls.clone(), reported.clone());
         async move {
             let mut stream = tls.accept(stream).await.unwrap();
             let mut preface = [0; PREFACE.len()];
             stream.read_exact(&mut preface).await.unwrap();
-            told.send(settings(&mut stream).await).unwrap();
+            reported.send(settings(&mut stream).await).unwrap();
         }
     })
     .await;
@@ -219,13 +219,13 @@ async fn both_sides_are_told_how_much_they_may_send() {
         .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])
         .await
         .unwrap();
-    let program_told = settings(&mut stream).await;
-    for told in [program_told, site_told.recv().await.unwrap()] {
+    let program_settings = settings(&mut stream).await;
+    for reported in [program_settings, site_settings.recv().await.unwrap()] {
         // Streams at once, the window of one, the length of a head.
         assert_eq!(
-            (told[&3], told[&4], told[&6]),
+            (reported[&3], reported[&4], reported[&6]),
             (32, 262_144, 32_768),
-            "{told:?}"
+            "{reported:?}"
         );
     }
 }

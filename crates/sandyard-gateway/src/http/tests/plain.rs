@@ -129,7 +129,7 @@ async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
 }
 
 #[tokio::test]
-async fn a_program_that_takes_us_for_a_proxy_is_told_to_connect_anew() {
+async fn a_program_that_uses_the_gateway_as_a_proxy_must_reconnect() {
     let env = TestEnv::new();
     let site = Site::start(None, echo).await;
     let (stream, _) = env.open(site.address, plain_host(), false).await;

@@ -36,12 +36,15 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
             let mut program = Sender::new(stream, is_two).await;
             let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
             assert_eq!(answer.status(), 502);
-            let told = text(&answer);
+            let reported = text(&answer);
             assert!(
-                told.starts_with("sandyard gateway: the certificate of `api.example.com` "),
-                "{told}"
+                reported.starts_with("sandyard gateway: the certificate of `api.example.com` "),
+                "{reported}"
             );
-            assert!(told.contains(reason) && told.lines().count() == 1, "{told}");
+            assert!(
+                reported.contains(reason) && reported.lines().count() == 1,
+                "{reported}"
+            );
             drop(program);
             let failure = carried.await.unwrap().unwrap_err();
             assert!(

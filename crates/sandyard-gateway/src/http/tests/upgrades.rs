@@ -10,7 +10,7 @@ use super::site::{Site, SiteBody, full};
 
 /// RequestChanges to whatever protocol is asked for, and then sends back what it gets, in capital letters.
 async fn change(mut request: Request<Incoming>) -> Response<SiteBody> {
-    let Some(wish) = request.headers().get("upgrade").cloned() else {
+    let Some(upgrade_request) = request.headers().get("upgrade").cloned() else {
         return Response::new(full("plain"));
     };
     tokio::spawn(async move {
@@ -25,7 +25,9 @@ async fn change(mut request: Request<Incoming>) -> Response<SiteBody> {
             .unwrap();
         upgraded.shutdown().await.unwrap();
     });
-    let response = Response::builder().status(101).header("upgrade", wish);
+    let response = Response::builder()
+        .status(101)
+        .header("upgrade", upgrade_request);
     let response = response.header("sec-websocket-protocol", SECRET);
     response
         .header("connection", "upgrade")
@@ -33,7 +35,7 @@ async fn change(mut request: Request<Incoming>) -> Response<SiteBody> {
         .unwrap()
 }
 
-fn wish(protocol: &str) -> Request<SiteBody> {
+fn upgrade_request(protocol: &str) -> Request<SiteBody> {
     get(
         "/",
         &[
@@ -49,7 +51,7 @@ async fn a_web_socket_is_carried_in_both_directions() {
     let env = TestEnv::new();
     let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), change).await;
     let (mut program, carried) = env.program(site.address, false).await;
-    let mut answer = program.send(wish("websocket")).await.unwrap();
+    let mut answer = program.send(upgrade_request("websocket")).await.unwrap();
     assert_eq!(answer.status(), 101);
     assert_eq!(answer.headers()["upgrade"], "websocket");
     assert_eq!(answer.headers()["sec-websocket-protocol"], PLACEHOLDER);
@@ -68,7 +70,7 @@ async fn a_web_socket_is_carried_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_wish_that_the_site_does_not_grant_leaves_the_connection_as_it_is() {
+async fn a_refused_upgrade_leaves_the_connection_as_it_is() {
     let env = TestEnv::new();
     let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), |_| async {
         Response::new(full("no"))
@@ -76,19 +78,26 @@ async fn a_wish_that_the_site_does_not_grant_leaves_the_connection_as_it_is() {
     .await;
     let (mut program, _) = env.program(site.address, false).await;
     for _ in 0..3 {
-        assert_eq!(program.send(wish("websocket")).await.unwrap().status(), 200);
+        assert_eq!(
+            program
+                .send(upgrade_request("websocket"))
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
         assert_eq!(program.get("/", &[]).await.status(), 200);
     }
 }
 
 #[tokio::test]
-async fn no_upgrade_leads_to_http_that_nobody_looks_at() {
+async fn no_upgrade_leads_to_uninspected_http() {
     let env = TestEnv::new();
     let site = Site::start(None, change).await;
     for protocol in ["h2c", "websocket, H2C", "TLS/1.0", "HTTP/2.0"] {
         let (stream, _) = env.open(site.address, host(), false).await;
         let mut program = super::env::Sender::new(stream, false).await;
-        let mut request = wish(protocol);
+        let mut request = upgrade_request(protocol);
         request.headers_mut().insert(
             "http2-settings",
             "AAMAAABkAARAAAAAAAIAAAAA".parse().unwrap(),
@@ -106,7 +115,7 @@ async fn no_upgrade_leads_to_http_that_nobody_looks_at() {
 }
 
 #[tokio::test]
-async fn a_protocol_that_nobody_asked_for_is_refused() {
+async fn an_unrequested_protocol_is_refused() {
     let env = TestEnv::new();
     let site = Site::raw(|mut stream| async move {
         let _ = stream.read(&mut [0; 4096]).await.unwrap();

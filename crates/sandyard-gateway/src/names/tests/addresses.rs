@@ -12,7 +12,7 @@ use hickory_proto::rr::RecordType;
 use super::super::LookupError;
 use super::super::sources::Settings;
 use super::super::testing::{
-    NameServer, files_in, from_records, names_of_nobody, names_with, reply_to,
+    NameServer, files_in, from_records, names_with, names_without_servers, reply_to,
 };
 use super::{alias, v4, v6};
 
@@ -112,9 +112,9 @@ async fn look_ups_at_the_same_time_are_one() {
     let found = join_all((0..20).map(|_| names.addresses("example.com"))).await;
     let expected = Ok(addresses(&["192.0.2.1"]));
     assert!(found.iter().all(|it| *it == expected), "{found:?}");
-    let mut asked = server.asked();
-    asked.sort();
-    assert_eq!(asked, ["example.com. A", "example.com. AAAA"]);
+    let mut query_sent = server.query_sent();
+    query_sent.sort();
+    assert_eq!(query_sent, ["example.com. A", "example.com. AAAA"]);
 }
 
 #[tokio::test]
@@ -132,7 +132,12 @@ async fn a_name_without_addresses_is_no_name_and_neither_is_an_address() {
         let found = names.addresses(name).await;
         assert_eq!(found, Err(LookupError::NoSuchName), "{name}");
     }
-    assert!(!server.asked().iter().any(|line| line.contains("192.0.2.1")));
+    assert!(
+        !server
+            .query_sent()
+            .iter()
+            .any(|line| line.contains("192.0.2.1"))
+    );
 }
 
 #[tokio::test]
@@ -142,21 +147,21 @@ async fn a_single_word_is_asked_for_as_it_is() {
     assert_eq!(found, addresses(&["192.0.2.3"]));
     assert!(
         server
-            .asked()
+            .query_sent()
             .iter()
             .all(|line| line.starts_with("registry. "))
     );
 }
 
 #[tokio::test]
-async fn localhost_is_never_asked_for() {
+async fn localhost_is_answered_locally() {
     let server = NameServer::with_records(vec![v4("localhost.", "192.0.2.66")]).await;
     let names = server.names();
     for name in ["localhost", "LocalHost.", "api.localhost"] {
         let found = names.addresses(name).await.unwrap();
         assert_eq!(found, addresses(&["127.0.0.1", "::1"]));
     }
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.query_sent(), [""; 0]);
 }
 
 #[tokio::test]
@@ -175,7 +180,7 @@ async fn an_answer_that_does_not_fit_comes_by_tcp() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
+async fn a_silent_server_times_out() {
     let server = NameServer::start(|_, _| None).await;
     let names = names_with(Settings {
         name_servers: vec![server.at],
@@ -185,13 +190,16 @@ async fn a_silent_server_is_given_up() {
     let found = names.addresses("example.com").await;
     assert_eq!(found, Err(LookupError::Unreachable));
     // The server runs on this thread, and may not have had its turn.
-    let heard = async {
-        while !server.asked().contains(&"example.com. AAAA".to_owned()) {
+    let received_text = async {
+        while !server
+            .query_sent()
+            .contains(&"example.com. AAAA".to_owned())
+        {
             tokio::task::yield_now().await;
         }
     };
-    let heard = tokio::time::timeout(Duration::from_secs(60), heard).await;
-    heard.expect("it was asked");
+    let received_text = tokio::time::timeout(Duration::from_secs(60), received_text).await;
+    received_text.expect("it was asked");
 }
 
 #[tokio::test]
@@ -218,7 +226,7 @@ async fn servers_that_refuse_or_fail_are_as_good_as_silent() {
         let found = server.names().addresses("example.com").await;
         assert_eq!(found, Err(LookupError::Unreachable), "{code}");
     }
-    let found = names_of_nobody().addresses("example.com").await;
+    let found = names_without_servers().addresses("example.com").await;
     assert_eq!(found, Err(LookupError::Unreachable));
 }
 

@@ -8,7 +8,7 @@ use hickory_proto::rr::rdata::{MX, PTR, SRV, TXT};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use sandyard_core::network::Denial;
 
-use super::super::testing::{NameServer, names_of_nobody, reply_to};
+use super::super::testing::{NameServer, names_without_servers, reply_to};
 use super::super::{Answer, LookupError, Names};
 use super::{alias, name, v4, v6};
 
@@ -48,19 +48,26 @@ async fn ask(names: &Names, message: &Message) -> (Message, Answer) {
 #[tokio::test]
 async fn an_address_that_stands_for_the_name_is_the_answer() {
     let server = NameServer::with_records(vec![v4("example.com.", "192.0.2.1")]).await;
-    let asked = question("ExAmple.com.", RecordType::A);
-    let (reply, answer) = ask(&server.names(), &asked).await;
+    let query_sent = question("ExAmple.com.", RecordType::A);
+    let (reply, answer) = ask(&server.names(), &query_sent).await;
     assert_eq!(reply.id, 4711);
     assert_eq!(reply.message_type, MessageType::Response);
     assert_eq!(reply.response_code, ResponseCode::NoError);
     assert!(reply.recursion_desired && reply.recursion_available && !reply.authoritative);
-    assert!(reply.queries[0].name().eq_case(asked.queries[0].name()));
+    assert!(
+        reply.queries[0]
+            .name()
+            .eq_case(query_sent.queries[0].name())
+    );
     assert!(reply.edns.is_none());
     let [record] = reply.answers.as_slice() else {
         panic!("{reply}");
     };
     assert_eq!(record.data, RData::A(STAND_IN.into()));
-    assert_eq!((record.ttl, &record.name), (30, asked.queries[0].name()));
+    assert_eq!(
+        (record.ttl, &record.name),
+        (30, query_sent.queries[0].name())
+    );
     assert_eq!(answer.name.as_deref(), Some("example.com"));
     assert!(answer.denial.is_none() && answer.failure.is_none());
 }
@@ -77,7 +84,7 @@ async fn a_name_with_ipv6_alone_has_a_stand_in_and_never_an_ipv6_address() {
 }
 
 #[tokio::test]
-async fn no_such_name_is_told_from_no_such_record() {
+async fn a_missing_name_differs_from_a_missing_record() {
     let text = Record::from_rdata(
         name("text.example."),
         60,
@@ -98,7 +105,7 @@ async fn no_such_name_is_told_from_no_such_record() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_denied_is_never_asked_for() {
+async fn a_denied_name_is_not_looked_up() {
     let server = NameServer::with_records(vec![v4("example.com.", "192.0.2.1")]).await;
     let names = server.names();
     for kind in [
@@ -123,19 +130,19 @@ async fn a_name_that_is_denied_is_never_asked_for() {
         let text = str::from_utf8(&why[2..]).unwrap();
         assert!(text.contains("`example.com` is not in"), "{text}");
     }
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.query_sent(), [""; 0]);
 }
 
 #[tokio::test]
 async fn without_a_server_a_look_up_fails_unless_a_proxy_knows_more() {
-    let names = names_of_nobody();
-    let asked = with_edns("example.com.", RecordType::A);
-    let (reply, answer) = ask(&names, &asked).await;
+    let names = names_without_servers();
+    let query_sent = with_edns("example.com.", RecordType::A);
+    let (reply, answer) = ask(&names, &query_sent).await;
     assert_eq!(reply.response_code, ResponseCode::ServFail);
     assert_eq!(answer.failure, Some(LookupError::Unreachable));
     assert!(reply.edns.unwrap().option(EdnsCode::from(15)).is_some());
 
-    let packet = asked.to_vec().unwrap();
+    let packet = query_sent.to_vec().unwrap();
     let answer = names.answer(&packet, Some(STAND_IN), true, anything).await;
     let reply = Message::from_vec(&answer.packet).unwrap();
     assert_eq!(reply.answers[0].data, RData::A(STAND_IN.into()));
@@ -233,7 +240,7 @@ async fn an_answer_is_cut_to_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn some_things_are_answered_without_asking_anybody() {
+async fn some_questions_are_answered_locally() {
     let server = NameServer::with_records(vec![
         Record::from_rdata(
             name("1.0.0.10.in-addr.arpa."),
@@ -278,7 +285,7 @@ async fn some_things_are_answered_without_asking_anybody() {
         assert_eq!(reply.response_code, code, "{of} {kind}");
         assert_eq!(reply.answers.len(), answers, "{of} {kind}");
     }
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.query_sent(), [""; 0]);
 }
 
 #[tokio::test]
@@ -300,12 +307,12 @@ async fn a_name_that_no_host_can_have_does_not_exist() {
         assert_eq!(reply.queries[0].name(), &odd);
         assert_eq!(answer.name, None);
     }
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.query_sent(), [""; 0]);
 }
 
 #[tokio::test]
 async fn what_is_no_single_question_of_the_internet_is_turned_away() {
-    let names = names_of_nobody();
+    let names = names_without_servers();
     let good = question("example.com.", RecordType::A);
 
     let mut two = good.clone();

@@ -7,7 +7,7 @@ use hickory_proto::rr::RecordType;
 use proptest::prelude::*;
 
 use super::super::Names;
-use super::super::testing::names_of_nobody;
+use super::super::testing::names_without_servers;
 use super::name;
 
 fn valid(kind: u16, with_edns: bool) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn check(names: &Names, packet: &[u8]) {
 proptest! {
     #[test]
     fn no_bytes_do_harm(packet in prop::collection::vec(any::<u8>(), 0..600)) {
-        check(&names_of_nobody(), &packet);
+        check(&names_without_servers(), &packet);
     }
 
     #[test]
@@ -62,6 +62,6 @@ proptest! {
         if is_cut {
             packet.truncate(end.index(packet.len()));
         }
-        check(&names_of_nobody(), &packet);
+        check(&names_without_servers(), &packet);
     }
 }
