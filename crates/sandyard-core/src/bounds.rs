@@ -1,5 +1,7 @@
-//! Longest texts and largest maps that a request may carry. The service enforces these numbers and the OpenAPI document states
-//! them. Lengths are in characters, as JSON Schema counts them, unless the name says bytes.
+//! Longest texts and largest maps that a request may carry.
+//!
+//! The service enforces these numbers and the OpenAPI document states them. Lengths are in characters, as JSON Schema counts
+//! them, unless the name says bytes.
 
 /// Longest `user_id`: the owner of a sandbox or volume. The user need not have an account.
 pub const MAX_USER_ID: usize = 128;

@@ -27,7 +27,7 @@ async fn what_there_is_not_is_refused_by_name() {
         (json!({"network": {"allowOut": ["a b"]}}), "allow_out[0]"),
         (json!({"network": {"allowOut": "a.org"}}), "allowOut"),
         (json!({"timeout": "long"}), "timeout"),
-        (json!({"timeout": 99_999_999}), "time-out"),
+        (json!({"timeout": 99_999_999}), "timeout"),
         (json!({"metadata": {"a": 1}}), "metadata"),
         (json!({"envVars": {"a=b": "c"}}), "envVars"),
         (json!({"templateID": 5}), "templateID"),
