@@ -22,11 +22,11 @@ use crate::output::{self, Format};
     name = "sandyard",
     version,
     arg_required_else_help = true,
-    after_help = "Most commands send requests to the server at SANDYARD_URL, with the API key in SANDYARD_API_KEY. On the server's host, the
-admin key in the data directory is used if SANDYARD_API_KEY is not set. `run`, `tools`, `doctor`, `selftest`, `demo`,
+    after_help = "Most commands send requests to the server at SANDYARD_URL, with the API key in SANDYARD_API_KEY. On the server's host, the \
+admin key in the data directory is used if SANDYARD_API_KEY is not set. `run`, `tools`, `doctor`, `selftest`, `demo`, \
 `config` and `completions` need no server.
 
-Exit code: 125 when Sandyard failed, 2 when an option is wrong. `exec`, `attach` and `run` exit with the exit code of the
+Exit code: 125 when Sandyard failed, 2 when an option is wrong. `exec`, `attach` and `run` exit with the exit code of the \
 command."
 )]
 struct Cli {

@@ -12,8 +12,8 @@ use crate::global::Global;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the buffered output of the process and then follows it. Standard input and Ctrl-C are sent to the process. The
-third Ctrl-C, or closing the terminal, detaches and leaves the process running. For a process that ended in the last
+    after_help = "Prints the buffered output of the process and then follows it. Standard input and Ctrl-C are sent to the process. The \
+third Ctrl-C, or closing the terminal, detaches and leaves the process running. For a process that ended in the last \
 10 minutes, `attach` prints the rest of its output.
 
 Exit code: the exit code of the process, or 128 plus the number of the signal that killed it; 125 when Sandyard failed.

@@ -18,8 +18,8 @@ use location::Location;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One of SOURCE and TARGET is in a sandbox, written as ID:PATH; a relative PATH starts from the home directory. Directories are
-copied recursively. If TARGET is an existing directory, the copy is created in it. - means standard input or output. To name
+    after_help = "One of SOURCE and TARGET is in a sandbox, written as ID:PATH; a relative PATH starts from the home directory. Directories are \
+copied recursively. If TARGET is an existing directory, the copy is created in it. - means standard input or output. To name \
 a local file with a colon, start it with ./, as in ./a:b.
 
 Examples:

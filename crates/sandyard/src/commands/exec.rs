@@ -18,12 +18,12 @@ use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out,
+    after_help = "Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out, \
 125 when Sandyard failed, 127 when the command could not be started, 2 when an option is wrong.
 
 Ctrl-C is sent to the command. The third Ctrl-C ends `exec` and leaves the command running.
 
-If the connection is lost or the server restarts, the command keeps running and `exec` tries to reconnect for 5 minutes.
+If the connection is lost or the server restarts, the command keeps running and `exec` tries to reconnect for 5 minutes. \
 After that, use `sandyard attach`.
 
 Examples:

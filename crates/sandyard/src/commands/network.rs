@@ -16,7 +16,7 @@ use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A target is a name (example.com), all names below a name ('*.example.com'), an address or a network (10.0.0.0/8), optionally
+    after_help = "A target is a name (example.com), all names below a name ('*.example.com'), an address or a network (10.0.0.0/8), optionally \
 with :port. Allowed targets take precedence over denied ones. Only the operator of the server can allow private addresses.
 
 Examples:

@@ -25,11 +25,11 @@ use crate::output;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Limits default to those in `settings.json` of the data directory, or else to 2g of memory, 2 cores, 1024 processes and 4g of
-disk. --timeout 0 means no time limit. The sandbox can reach the public internet, but not this host or its local network;
+    after_help = "Limits default to those in `settings.json` of the data directory, or else to 2g of memory, 2 cores, 1024 processes and 4g of \
+disk. --timeout 0 means no time limit. The sandbox can reach the public internet, but not this host or its local network; \
 denied connections are reported on standard error.
 
-Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out,
+Exit code: the command's exit code, or 128 plus the number of the signal that killed it; 124 when the command timed out, \
 125 when Sandyard failed, 127 when the command could not be started, 2 when an option is wrong.
 
 Examples:

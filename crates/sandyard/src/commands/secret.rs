@@ -21,7 +21,7 @@ const MAX_VALUE_BYTES: u64 = 32 << 10;
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A sandbox gets a placeholder in an environment variable. The gateway replaces the placeholder with the value in the
+    after_help = "A sandbox gets a placeholder in an environment variable. The gateway replaces the placeholder with the value in the \
 headers of requests to the hosts that the secret is bound to. The value itself never enters the sandbox.
 
 Examples:
@@ -47,7 +47,7 @@ pub(crate) enum SecretCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The value comes from --value-from, from a prompt on the terminal, or from one line of standard input. It is not accepted on
+    after_help = "The value comes from --value-from, from a prompt on the terminal, or from one line of standard input. It is not accepted on \
 the command line, where every user of the host could see it.
 
 Examples:

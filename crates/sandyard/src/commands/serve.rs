@@ -15,9 +15,9 @@ use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every setting has a default. Settings come from options, environment variables, `.env` in the working directory and a
-configuration file. `sandyard config show` prints the settings in effect; `sandyard config example` prints a configuration
-file. SIGTERM and Ctrl-C stop the server. Sandboxes keep running, and the next server continues with them. The first line on
+    after_help = "Every setting has a default. Settings come from options, environment variables, `.env` in the working directory and a \
+configuration file. `sandyard config show` prints the settings in effect; `sandyard config example` prints a configuration \
+file. SIGTERM and Ctrl-C stop the server. Sandboxes keep running, and the next server continues with them. The first line on \
 standard output is the server's URL."
 )]
 pub(crate) struct ServeArgs {

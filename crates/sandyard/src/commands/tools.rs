@@ -17,7 +17,7 @@ const MIN_TOKEN_CHARS: usize = 16;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Anyone with the token can run programs as you: only the file tools are confined to the directory. Use a sandbox for code
+    after_help = "Anyone with the token can run programs as you: only the file tools are confined to the directory. Use a sandbox for code \
 that you do not trust; every sandbox has this tool server."
 )]
 pub(crate) struct ToolsArgs {

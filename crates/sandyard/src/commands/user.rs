@@ -13,7 +13,7 @@ use crate::output::{Cell, Format};
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "Passwords are asked for on the terminal, or read as one line from standard input. They are not accepted on the
+    after_help = "Passwords are asked for on the terminal, or read as one line from standard input. They are not accepted on the \
 command line, where every user of the host could see them."
 )]
 pub(crate) enum UserCommand {

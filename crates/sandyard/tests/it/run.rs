@@ -106,7 +106,7 @@ fn an_error_has_a_hint() {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         stderr.contains("error: no template `none`")
-            && stderr.contains("hint: `sandyard template ls` lists the templates"),
+            && stderr.contains("hint: list templates with `sandyard template ls`"),
         "{stderr}"
     );
 }
