@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 
 use crate::audit;
 use crate::error::ApiError;
-use crate::listen::is_late;
+use crate::listen::is_body_timeout;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ async fn collect(
 
 /// A body that did not arrive, or is longer than is taken.
 fn body_error(error: impl std::error::Error + 'static) -> ApiError {
-    if is_late(&error) {
+    if is_body_timeout(&error) {
         return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
     }
     if is_too_long(&error) {

@@ -1,4 +1,4 @@
-//! The Docker dialect's tar streams: `tar` runs in the sandbox, and its bytes go through us.
+//! The Docker dialect's tar streams: `tar` runs in the sandbox, and the server forwards its input and output.
 
 use std::io;
 
@@ -25,24 +25,24 @@ use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::stream::Child;
 
-/// How long a copy may take.
-const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(6 * 3600);
-/// Bytes of an archive passed on at a time.
-const PIECE: usize = 128 << 10;
-/// Bytes kept of what `tar` complains about.
-const MAX_COMPLAINT: usize = 4 << 10;
-/// How a shell says that there is no such program.
+/// Time limit of a copy.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(6 * 3600);
+/// Bytes of an archive that are forwarded at once.
+const CHUNK: usize = 128 << 10;
+/// Bytes that are kept of the errors that `tar` prints.
+const MAX_ERRORS: usize = 4 << 10;
+/// Exit code of a shell that does not find a program.
 const NO_PROGRAM: i32 = 127;
 
-/// Unpacks its input below a folder, which is made if need be.
+/// Unpacks its input below a folder, and creates the folder if it does not exist.
 const UNPACK: &str = r#"command -v tar >/dev/null 2>&1 || exit 127
 mkdir -p -- "$1" && cd -- "$1" && exec tar -x ${2:+"$2"} -f -"#;
 
-/// Packs a file or a folder under its own name. The first byte is written only once it is known to exist.
+/// Packs a file or a folder under its own name. Nothing is written unless it exists.
 const PACK: &str = r#"command -v tar >/dev/null 2>&1 || exit 127
 [ -e "$1" ] || [ -L "$1" ] || exit 66
 cd -- "$(dirname -- "$1")" && exec tar -c -f - -- "$(basename -- "$1")""#;
-/// How the script above says that there is nothing to pack.
+/// Exit code of the script above if there is nothing to pack.
 const NO_INPUT: i32 = 66;
 
 /// Confirmation that the archive was unpacked.
@@ -74,7 +74,7 @@ pub(super) async fn copy_to(
     let upload = read_body(&app, body);
     let count = upload.count();
     let mut reader = upload.into_reader();
-    let first = read_piece(&mut reader).await.map_err(broke_off)?;
+    let first = read_chunk(&mut reader).await.map_err(broke_off)?;
     let request = script(UNPACK, &[&query.path, filter_of(&first)], &query);
     let mut child = Child::start(app.service(), &caller, live, request).await?;
     let mut input = child
@@ -82,21 +82,21 @@ pub(super) async fn copy_to(
         .open_input(child.selector(), InputTo::Stdin)
         .await?;
     let (agent, selector) = (child.agent().clone(), child.selector());
-    let passing = async {
-        let mut piece = first;
-        while !piece.is_empty() {
-            input.send(piece).await?;
-            piece = read_piece(&mut reader).await.map_err(broke_off)?;
+    let forwarding = async {
+        let mut chunk = first;
+        while !chunk.is_empty() {
+            input.send(chunk).await?;
+            chunk = read_chunk(&mut reader).await.map_err(broke_off)?;
         }
         input.finish().await?;
         agent.close_stdin(selector).await?;
         ServiceResult::Ok(())
     };
     let mut ended = std::pin::pin!(until_end(&mut child));
-    // `tar` may stop before the archive does: at its end mark, or because it cannot go on.
-    let (end, complaint) = tokio::select! {
+    // `tar` may end before the archive does: at the archive's end mark, or because of an error.
+    let (end, errors) = tokio::select! {
         end = &mut ended => end,
-        passed = passing => match passed {
+        forwarded = forwarding => match forwarded {
             Ok(()) => ended.await,
             Err(error) if matches!(error.kind, ErrorKind::BadRequest | ErrorKind::TooLarge) => {
                 return Err(error.into());
@@ -104,7 +104,7 @@ pub(super) async fn copy_to(
             Err(_) => ended.await,
         },
     }?;
-    check_end(&end, &complaint, &query.path)?;
+    check_end(&end, &errors, &query.path)?;
     Ok(Json(Copied {
         success: true,
         message: format!("{} bytes unpacked in `{}`", count.get(), query.path),
@@ -129,12 +129,12 @@ pub(super) async fn copy_from(
     let child = Child::start(app.service(), &caller, live, request).await?;
     let mut packing = Packing {
         child,
-        complaint: Vec::new(),
+        errors: Vec::new(),
         path: query.path.clone(),
     };
-    // A failure before the first byte can still be said properly.
+    // A failure before the first byte gets a proper response.
     let first = packing.next().await?.unwrap_or_default();
-    let mut response = Response::new(Body::from_stream(packing.into_pieces(first)));
+    let mut response = Response::new(Body::from_stream(packing.into_chunks(first)));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -145,24 +145,24 @@ pub(super) async fn copy_from(
     Ok(response)
 }
 
-/// An archive on its way out.
+/// An archive that is being packed.
 struct Packing {
     child: Child,
-    complaint: Vec<u8>,
+    errors: Vec<u8>,
     path: String,
 }
 
 impl Packing {
-    /// The next piece; none after a good end.
+    /// The next chunk; none after a successful end.
     async fn next(&mut self) -> ServiceResult<Option<Bytes>> {
         loop {
-            match self.child.next().await.ok_or_else(vanished)?? {
-                ProcessEvent::Data(Output::Stderr(bytes)) => keep(&mut self.complaint, &bytes),
+            match self.child.next().await.ok_or_else(connection_lost)?? {
+                ProcessEvent::Data(Output::Stderr(bytes)) => append(&mut self.errors, &bytes),
                 ProcessEvent::Data(Output::Stdout(bytes) | Output::Pty(bytes)) => {
                     return Ok(Some(bytes));
                 }
                 ProcessEvent::End(end) => {
-                    check_end(&end, &self.complaint, &self.path)?;
+                    check_end(&end, &self.errors, &self.path)?;
                     return Ok(None);
                 }
                 _ => {}
@@ -170,15 +170,15 @@ impl Packing {
         }
     }
 
-    /// The rest. A failure on the way cuts the answer off, so that half an archive is not taken for a whole one.
-    fn into_pieces(self, first: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    /// The rest. A failure breaks the response off, so that a client does not take half an archive for a whole one.
+    fn into_chunks(self, first: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
         stream::unfold((Some(first), Some(self)), |(first, packing)| async move {
             if let Some(first) = first {
                 return Some((Ok(first), (None, packing)));
             }
             let mut packing = packing?;
             match packing.next().await {
-                Ok(Some(piece)) => Some((Ok(piece), (None, Some(packing)))),
+                Ok(Some(chunk)) => Some((Ok(chunk), (None, Some(packing)))),
                 Ok(None) => None,
                 Err(error) => Some((Err(io::Error::other(error)), (None, None))),
             }
@@ -186,27 +186,27 @@ impl Packing {
     }
 }
 
-/// A shell script with arguments that nobody interprets.
+/// A shell script; its arguments are not interpreted.
 fn script(script: &str, arguments: &[&str], query: &FileQuery) -> RunRequest {
     let argv = [&["sh", "-c", script, "sh"], arguments].concat();
     let argv = argv.into_iter().map(str::to_owned).collect();
     let mut request = RunRequest::new(Command::Argv(argv));
     request.user = query.user.clone();
-    request.timeout = Some(MAX_TIME);
+    request.timeout = Some(TIMEOUT);
     request.has_stdin = true;
-    // An archive is no text.
+    // An archive is not text.
     request.is_logged = false;
     request
 }
 
-/// The next piece of a body; empty at its end.
-async fn read_piece(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
-    let mut piece = bytes::BytesMut::with_capacity(PIECE);
-    while piece.len() < PIECE && reader.read_buf(&mut piece).await? > 0 {}
-    Ok(piece.freeze())
+/// The next chunk of a body; empty at its end.
+async fn read_chunk(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    let mut chunk = bytes::BytesMut::with_capacity(CHUNK);
+    while chunk.len() < CHUNK && reader.read_buf(&mut chunk).await? > 0 {}
+    Ok(chunk.freeze())
 }
 
-/// The option with which `tar` reads an archive that begins so. It cannot find that out itself from a pipe.
+/// The option of `tar` for the compression of an archive. `tar` itself cannot detect it on a pipe.
 fn filter_of(first: &[u8]) -> &'static str {
     match first {
         [0x1f, 0x8b, ..] => "-z",
@@ -217,29 +217,32 @@ fn filter_of(first: &[u8]) -> &'static str {
     }
 }
 
-/// Waits for the end and keeps the beginning of what is complained about.
+/// Waits for the end of `tar` and keeps the first errors that it prints.
 async fn until_end(child: &mut Child) -> ServiceResult<(EndEvent, Vec<u8>)> {
-    let mut complaint = Vec::new();
+    let mut errors = Vec::new();
     loop {
-        match child.next().await.ok_or_else(vanished)?? {
-            ProcessEvent::Data(Output::Stderr(bytes)) => keep(&mut complaint, &bytes),
-            ProcessEvent::End(end) => return Ok((end, complaint)),
+        match child.next().await.ok_or_else(connection_lost)?? {
+            ProcessEvent::Data(Output::Stderr(bytes)) => append(&mut errors, &bytes),
+            ProcessEvent::End(end) => return Ok((end, errors)),
             _ => {}
         }
     }
 }
 
-fn keep(complaint: &mut Vec<u8>, bytes: &[u8]) {
-    let room = MAX_COMPLAINT - complaint.len();
-    complaint.extend_from_slice(&bytes[..room.min(bytes.len())]);
+fn append(errors: &mut Vec<u8>, bytes: &[u8]) {
+    let free = MAX_ERRORS - errors.len();
+    errors.extend_from_slice(&bytes[..free.min(bytes.len())]);
 }
 
-fn vanished() -> ServiceError {
-    ServiceError::new(ErrorKind::AgentFailed, "the sandbox broke off")
+fn connection_lost() -> ServiceError {
+    ServiceError::new(
+        ErrorKind::AgentFailed,
+        "the connection to the sandbox broke off",
+    )
 }
 
-/// What the end of `tar` means.
-fn check_end(end: &EndEvent, complaint: &[u8], path: &str) -> ServiceResult<()> {
+/// Translates the exit code of `tar`.
+fn check_end(end: &EndEvent, errors: &[u8], path: &str) -> ServiceResult<()> {
     let (kind, text) = match end.shell_code() {
         0 => return Ok(()),
         NO_PROGRAM => (
@@ -251,14 +254,14 @@ fn check_end(end: &EndEvent, complaint: &[u8], path: &str) -> ServiceResult<()> 
             format!("no file or folder `{path}`"),
         ),
         code => {
-            let complaint: String = String::from_utf8_lossy(complaint)
+            let errors: String = String::from_utf8_lossy(errors)
                 .trim()
                 .chars()
                 .map(|c| if c.is_control() { ' ' } else { c })
                 .collect();
             (
                 ErrorKind::Invalid,
-                format!("`tar` failed with {code}: {complaint}"),
+                format!("`tar` failed with {code}: {errors}"),
             )
         }
     };
@@ -270,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn archives_are_told_apart_by_how_they_begin() {
+    fn compression_is_detected_by_the_first_bytes() {
         assert_eq!(filter_of(&[0x1f, 0x8b, 8]), "-z");
         assert_eq!(filter_of(b"BZh9"), "-j");
         assert_eq!(filter_of(b"folder/"), "");
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_tar_is_told_in_our_words() {
+    fn exit_codes_of_tar_are_translated() {
         let check = |exit_code| {
             let end = EndEvent {
                 exit_code,

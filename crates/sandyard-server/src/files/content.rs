@@ -1,4 +1,4 @@
-//! Bodies of requests as readers, files as bodies of answers.
+//! Bodies of requests as readers, files as bodies of responses.
 
 use std::io;
 use std::sync::Arc;
@@ -19,35 +19,35 @@ use tokio_util::io::StreamReader;
 
 use super::written::Written;
 use crate::app::App;
-use crate::listen::is_late;
+use crate::listen::is_body_timeout;
 
-/// How long a client may send nothing before it counts as gone.
-const SILENCE: Duration = Duration::from_secs(120);
+/// Longest wait for the next bytes of a client.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How many bytes have gone by.
+/// Number of bytes that were read so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Count(Arc<AtomicU64>);
+pub(super) struct ByteCount(Arc<AtomicU64>);
 
-impl Count {
+impl ByteCount {
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Adds, and returns how many there are by now.
+    /// Adds bytes and returns their number so far.
     fn add(&self, len: usize) -> u64 {
         let len = len as u64;
         self.0.fetch_add(len, Ordering::Relaxed) + len
     }
 }
 
-/// Content on its way into a sandbox.
+/// Content that is written to a sandbox.
 pub(crate) struct Upload {
     reader: ArchiveReader,
-    count: Count,
+    count: ByteCount,
     limit: Option<u64>,
 }
 
-/// The body of a request, to be written. A client that breaks off is an error, never an end.
+/// The body of a request, to be written. A client that breaks off causes an error, not an end of the content.
 pub(crate) fn read_body(app: &App, body: Body) -> Upload {
     let pieces = body
         .into_data_stream()
@@ -56,14 +56,14 @@ pub(crate) fn read_body(app: &App, body: Body) -> Upload {
 }
 
 impl Upload {
-    /// Takes pieces, bounded in number of bytes and in silence.
+    /// Content from chunks; their number of bytes and the wait for each are bounded.
     pub(super) fn new<S>(app: &App, pieces: S) -> Self
     where
         S: Stream<Item = io::Result<Bytes>> + Send + 'static,
     {
         let limit = app.settings().upload_limit_bytes;
-        let count = Count::default();
-        let reader = Box::pin(read_pieces(pieces, count.clone(), limit));
+        let count = ByteCount::default();
+        let reader = Box::pin(read_chunks(pieces, count.clone(), limit));
         Self {
             reader,
             count,
@@ -71,7 +71,7 @@ impl Upload {
         }
     }
 
-    /// Refuses what announces itself as too large.
+    /// Refuses content whose announced size is too large.
     pub(super) fn check_size(&self, size: Option<u64>) -> ServiceResult<()> {
         match (size, self.limit) {
             (Some(size), Some(limit)) if size > limit => Err(too_large(limit)),
@@ -79,7 +79,7 @@ impl Upload {
         }
     }
 
-    pub(super) fn count(&self) -> Count {
+    pub(super) fn count(&self) -> ByteCount {
         self.count.clone()
     }
 
@@ -87,14 +87,14 @@ impl Upload {
         self.reader
     }
 
-    /// Writes it all to a file; when it breaks off a new file is gone again.
+    /// Writes the content to a file. If it breaks off, a new file is removed again.
     pub(super) async fn write(self, agent: &AgentClient, path: &str) -> ServiceResult<Written> {
         let count = self.count();
         let path = self.write_all(agent, path).await?;
         Ok(Written::new(path, count.get()))
     }
 
-    /// The same; returns where, in full.
+    /// Writes the content to a file and returns its absolute path.
     pub(crate) async fn write_all(self, agent: &AgentClient, path: &str) -> ServiceResult<String> {
         let written = agent.write_file_from(path, self.reader).await;
         match (written, self.limit) {
@@ -106,17 +106,17 @@ impl Upload {
     }
 }
 
-/// What a body that cannot be read to its end means.
+/// Translates a failure to read a body.
 pub(super) fn broke_off(error: io::Error) -> ServiceError {
     let kind = match error.kind() {
         io::ErrorKind::FileTooLarge => ErrorKind::TooLarge,
         io::ErrorKind::TimedOut => ErrorKind::TimedOut,
-        _ if is_late(&error) => ErrorKind::TimedOut,
+        _ if is_body_timeout(&error) => ErrorKind::TimedOut,
         _ => ErrorKind::BadRequest,
     };
     let message = match kind {
-        ErrorKind::TooLarge => "the content is longer than is taken",
-        ErrorKind::TimedOut => "the content stopped coming before its end",
+        ErrorKind::TooLarge => "the content is too large",
+        ErrorKind::TimedOut => "no more of the content was received in time",
         _ => "the content broke off before its end",
     };
     ServiceError::new(kind, message).source(error)
@@ -127,20 +127,20 @@ fn too_large(limit: u64) -> ServiceError {
     ServiceError::new(ErrorKind::TooLarge, text).hint("the operator sets `server.upload_limit`")
 }
 
-/// Pieces as a reader, with their bytes counted and bounded, and silence bounded.
-fn read_pieces<S>(pieces: S, count: Count, limit: Option<u64>) -> impl AsyncRead + Send
+/// A reader of chunks that counts and bounds their bytes, and bounds the wait for each.
+fn read_chunks<S>(chunks: S, count: ByteCount, limit: Option<u64>) -> impl AsyncRead + Send
 where
     S: Stream<Item = io::Result<Bytes>> + Send + 'static,
 {
-    let bounded = stream::unfold(Some(Box::pin(pieces)), move |pieces| {
+    let bounded = stream::unfold(Some(Box::pin(chunks)), move |chunks| {
         let count = count.clone();
         async move {
-            let mut pieces = pieces?;
-            match tokio::time::timeout(SILENCE, pieces.next()).await {
-                Ok(Some(Ok(piece))) if count.add(piece.len()) > limit.unwrap_or(u64::MAX) => {
+            let mut chunks = chunks?;
+            match tokio::time::timeout(READ_TIMEOUT, chunks.next()).await {
+                Ok(Some(Ok(chunk))) if count.add(chunk.len()) > limit.unwrap_or(u64::MAX) => {
                     Some((Err(io::ErrorKind::FileTooLarge.into()), None))
                 }
-                Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+                Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some(chunks))),
                 Ok(Some(Err(error))) => Some((Err(error), None)),
                 Ok(None) => None,
                 Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
@@ -150,27 +150,27 @@ where
     StreamReader::new(Box::pin(bounded))
 }
 
-/// A file as a stream of pieces. The sandbox is in use until the last one, or until nobody wants more.
-pub(super) fn pieces_of(
+/// A file as a stream of chunks. The sandbox is in use until the stream ends or is dropped.
+pub(super) fn chunks_of(
     live: Live,
     file: FileStream,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     stream::unfold((live, file), |(live, mut file)| async move {
-        let piece = file.next().await?.map_err(io::Error::other);
-        Some((piece, (live, file)))
+        let chunk = file.next().await?.map_err(io::Error::other);
+        Some((chunk, (live, file)))
     })
 }
 
-/// A file as an answer that a browser saves under its name.
+/// A file as a response that a browser saves under its name.
 pub(super) fn send_file(live: Live, file: FileStream, path: &str) -> Response {
     let size = file.size();
-    let mut response = Response::new(Body::from_stream(pieces_of(live, file)));
+    let mut response = Response::new(Body::from_stream(chunks_of(live, file)));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/octet-stream"),
     );
-    // What a sandbox holds must never run as a page of this server.
+    // The content of a sandbox must never run as a page of this server.
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
@@ -182,7 +182,7 @@ pub(super) fn send_file(live: Live, file: FileStream, path: &str) -> Response {
     response
 }
 
-/// The name under which to save: in plain ASCII for old clients, and as it is (RFC 6266).
+/// The name under which to save: in ASCII for old clients, and in full (RFC 6266).
 pub(super) fn disposition(path: &str) -> HeaderValue {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("");
     let name = if name.is_empty() { "file" } else { name };
@@ -226,8 +226,8 @@ mod tests {
             Ok(Bytes::from_static(b"half")),
             Err(io::ErrorKind::ConnectionReset.into()),
         ]);
-        let count = Count::default();
-        let reader = read_pieces(pieces, count.clone(), None);
+        let count = ByteCount::default();
+        let reader = read_chunks(pieces, count.clone(), None);
         let mut text = Vec::new();
         tokio::pin!(reader);
         let error = reader.read_to_end(&mut text).await.unwrap_err();
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stays_silent_is_an_error() {
-        let reader = read_pieces(stream::pending(), Count::default(), None);
+        let reader = read_chunks(stream::pending(), ByteCount::default(), None);
         tokio::pin!(reader);
         let error = reader.read_u8().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -249,7 +249,7 @@ mod tests {
             Ok(Bytes::from_static(b"1234")),
             Ok(Bytes::from_static(b"5")),
         ]);
-        let reader = read_pieces(pieces, Count::default(), Some(4));
+        let reader = read_chunks(pieces, ByteCount::default(), Some(4));
         let mut text = Vec::new();
         tokio::pin!(reader);
         let error = reader.read_to_end(&mut text).await.unwrap_err();

@@ -22,12 +22,12 @@ use crate::streamed_json::StreamedObject;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Format {
-    /// As text in JSON.
+    /// Text in a JSON object. The file must be UTF-8.
     #[default]
     Text,
-    /// As it is.
+    /// The bytes of the file.
     Bytes,
-    /// As it is, in pieces.
+    /// The bytes of the file, like `bytes`.
     Stream,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct DownloadRequest {
 /// Content of a file as text.
 #[expect(
     dead_code,
-    reason = "describes an answer that is written piece by piece"
+    reason = "describes a response that is written field by field"
 )]
 #[derive(Debug, ToSchema)]
 pub(super) struct TextFile {
@@ -85,14 +85,14 @@ pub(super) async fn download_file(
     let max = app.settings().max_json_bytes;
     let read = read_whole(&app, &caller, &live.agent, &request.file_path, max).await?;
     let Some(WholeFile { content, memory }) = read else {
-        let text = format!("the file has more than {max} bytes, which is too much for JSON");
+        let text = format!("the file has more than {max} bytes, the limit of a JSON response");
         return Err(ServiceError::new(ErrorKind::TooLarge, text)
-            .hint("ask for format `stream`")
+            .hint("use the format `stream`")
             .into());
     };
     let content = String::from_utf8(content).map_err(|_| {
         ServiceError::new(ErrorKind::NotText, "the file is not UTF-8 text")
-            .hint("ask for format `bytes` or `stream`")
+            .hint("use the format `bytes` or `stream`")
     })?;
     let content = Arc::new(content);
     Ok(StreamedObject::default()

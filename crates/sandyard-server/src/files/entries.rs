@@ -1,4 +1,4 @@
-//! Names and attributes of files: list, stat, rename, remove, make a folder.
+//! Names and attributes of files: list, stat, rename, remove, create a folder.
 
 use axum::Json;
 use axum::extract::State;
@@ -91,7 +91,7 @@ impl From<EntryInfo> for OneEntry {
     }
 }
 
-/// How deep to go.
+/// The depth of a listing.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DepthQuery {

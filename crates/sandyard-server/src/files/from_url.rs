@@ -1,4 +1,4 @@
-//! Files that come from a URL.
+//! Files that are fetched from a URL.
 
 use std::io;
 
@@ -53,17 +53,17 @@ pub(super) async fn upload_file_from_url(
         .live(&caller, sandbox_name(&request.sandbox_id)?)
         .await?;
     let FetchedUrl { response, size } = app.url_client()?.get("url", &request.url).await?;
-    let pieces = response
+    let chunks = response
         .bytes_stream()
         .map_err(|error| io::Error::other(error.without_url()));
-    let upload = Upload::new(&app, pieces);
+    let upload = Upload::new(&app, chunks);
     upload.check_size(size)?;
     let written = upload.write(&live.agent, &request.file_path).await;
     written.map(Json).map_err(|error| match error.kind {
-        // What the caller sent is whole; it is the URL's host that broke off.
+        // The request is complete; the host of the URL broke off.
         ErrorKind::BadRequest => ServiceError::new(
             error.kind,
-            "the URL's host broke off before the end of the file",
+            "the host of the URL broke off before the end of the file",
         )
         .source(error)
         .into(),

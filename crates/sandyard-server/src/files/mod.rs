@@ -1,25 +1,26 @@
 //! Files and folders of any size, in and out.
 //!
-//! No file is ever held in memory: a piece goes on before the next is asked for, and whoever is slow slows the other
-//! end down.
+//! Files are not held in memory: a chunk is forwarded before the next is read, so a slow receiver slows the sender down.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `content` | bodies of requests as readers, files as bodies of answers |
-//! | `raw` | `/sandboxes/{id}/files?path=`: content as it is |
-//! | `entries` | names and attributes: list, stat, rename, remove, make a folder |
-//! | `upload`, `download` | the native dialect's own forms |
-//! | `paced` | a form's bytes, as long as they lead somewhere |
-//! | `from_url`, `to_url` | files that come from, or go to, a URL |
+//! | `content` | bodies of requests as readers, files as bodies of responses |
+//! | `raw` | `/sandboxes/{id}/files?path=`: the bytes of a file |
+//! | `entries` | names and attributes: list, stat, rename, remove, create a folder |
+//! | `upload`, `download` | the native dialect's multipart upload, and downloads |
+//! | `bounded_form` | bounds the bytes that a multipart parser buffers |
+//! | `text` | text files, read whole for responses in JSON |
+//! | `from_url`, `to_url` | files that are fetched from a URL, or sent to one |
 //! | `archive` | the Docker dialect's tar streams |
 //! | `template` | archives that become templates |
+//! | `written` | the response to writing a file |
 
 mod archive;
+mod bounded_form;
 mod content;
 mod download;
 mod entries;
 mod from_url;
-mod paced;
 mod raw;
 mod template;
 mod text;
@@ -48,7 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(used, routes!(entries::stat_file)),
         route(used, routes!(entries::rename_file)),
         route(used, routes!(entries::make_folder)),
-        upload::unlimited(route(used, routes!(upload::upload_file))),
+        upload::without_body_limit(route(used, routes!(upload::upload_file))),
         route(used, routes!(download::download_file)),
         route(used, routes!(download::download_file_stream)),
         route(used, routes!(from_url::upload_file_from_url)),

@@ -1,4 +1,4 @@
-//! `/sandboxes/{id}/files?path=`: content as it is.
+//! `/sandboxes/{id}/files?path=`: the bytes of a file.
 
 use axum::Json;
 use axum::body::Body;
@@ -18,7 +18,7 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 
-/// Which file, and on whose behalf.
+/// A file, and the user that accesses it.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FileQuery {
@@ -32,7 +32,7 @@ pub(super) struct FileQuery {
 }
 
 impl FileQuery {
-    /// The sandbox whose file is meant, awake, once the query makes sense.
+    /// Checks the query and wakes the sandbox.
     pub(super) async fn open(
         &self,
         app: &App,
@@ -44,13 +44,13 @@ impl FileQuery {
         Ok(app.service().live(caller, &name.id).await?)
     }
 
-    /// The agent on behalf of the user.
+    /// The agent, acting as the user.
     pub(super) fn agent(&self, live: &Live) -> AgentClient {
         agent_for(live, self.user.as_deref())
     }
 }
 
-/// The agent on behalf of a user.
+/// The agent, acting as a user.
 pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
     match user {
         Some(user) => live.agent.as_user(user),
@@ -108,10 +108,10 @@ pub(super) async fn put_file(
         (status = 200, description = "File written.", body = Written)))]
 pub(super) async fn post_file(
     app: State<App>,
-    who: Authenticated,
+    caller: Authenticated,
     name: SandboxName,
     query: Query<FileQuery>,
     body: Body,
 ) -> Result<Json<Written>, ApiError> {
-    put_file(app, who, name, query, body).await
+    put_file(app, caller, name, query, body).await
 }

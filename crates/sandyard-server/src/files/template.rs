@@ -51,18 +51,17 @@ pub(super) async fn import_template(
     let provider = query.provider.as_deref();
     bounds::provider(provider)?;
     let archive = read_body(&app, body).into_reader();
-    let made = app
+    let template = app
         .service()
         .import_template(&caller, provider, &name, archive)
         .await?;
-    let Template { provider, info, .. } = made;
-    let made = info;
+    let Template { provider, info, .. } = template;
     Ok(Json(Imported {
         success: true,
         provider,
-        name: made.name,
-        size_bytes: made.size_bytes,
-        created_ms: made.created_ms,
-        note: made.note,
+        name: info.name,
+        size_bytes: info.size_bytes,
+        created_ms: info.created_ms,
+        note: info.note,
     }))
 }

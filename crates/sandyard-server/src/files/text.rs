@@ -1,4 +1,4 @@
-//! Text files, read whole for answers in JSON.
+//! Text files, read whole for responses in JSON.
 
 use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_core::Caller;
@@ -8,13 +8,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::reserve;
 
-/// A whole file, and what accounts for its memory.
+/// A whole file, and the hold on the memory budget for it.
 pub(crate) struct WholeFile {
     pub(crate) content: Vec<u8>,
     pub(crate) memory: MemoryHold,
 }
 
-/// Reads a file of at most `max` bytes; none: it is longer.
+/// Reads a file of at most `max` bytes; none if it is longer.
 pub(crate) async fn read_whole(
     app: &App,
     caller: &Caller,
@@ -30,11 +30,11 @@ pub(crate) async fn read_whole(
         return Ok(None);
     }
     let mut content = Vec::new();
-    // All at once: two that wait for each other's half would wait in vain.
+    // All memory at once: two readers that each wait for the other's memory would wait forever.
     reserve(&mut content, &memory, announced).await?;
-    while let Some(piece) = file.next().await {
-        let piece = piece.map_err(|error: ClientError| ApiError::from(error))?;
-        let length = content.len() + piece.len();
+    while let Some(chunk) = file.next().await {
+        let chunk = chunk.map_err(|error: ClientError| ApiError::from(error))?;
+        let length = content.len() + chunk.len();
         if length > max {
             return Ok(None);
         }
@@ -42,7 +42,7 @@ pub(crate) async fn read_whole(
             let wanted = length.max(content.capacity() * 2).min(max);
             reserve(&mut content, &memory, wanted).await?;
         }
-        content.extend_from_slice(&piece);
+        content.extend_from_slice(&chunk);
     }
     Ok(Some(WholeFile { content, memory }))
 }

@@ -1,4 +1,4 @@
-//! Files that go to a URL.
+//! Files that are sent to a URL.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use sandyard_service::ServiceError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::content::pieces_of;
+use super::content::chunks_of;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
@@ -68,7 +68,7 @@ pub(super) async fn download_to_presigned_url(
             "the file has no fixed size, so it cannot be sent",
         )
     })?;
-    let content = OutgoingBody::wrap_stream(pieces_of(live, file));
+    let content = OutgoingBody::wrap_stream(chunks_of(live, file));
     url_client
         .put("presigned_url", &request.presigned_url, size, content)
         .await?;

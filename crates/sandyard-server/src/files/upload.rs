@@ -15,34 +15,31 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
+use super::bounded_form::{BoundedForm, MAX_IDLE, Progress};
 use super::content::Upload;
-use super::paced::{MAX_IDLE, Paced, Progress};
 use super::written::Written;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
-use crate::listen::is_late;
+use crate::listen::is_body_timeout;
 use crate::route::Route;
 
-/// Longest id or path in a form.
+/// Longest id or path in a form, in bytes.
 const MAX_FIELD: usize = 8 << 10;
-/// Fields looked at before a form counts as nonsense.
+/// Largest number of fields in a form.
 const MAX_FIELDS: usize = 32;
 
-/// Takes the limit on bodies away: this one is never held in memory.
-pub(super) fn unlimited(mut route: Route) -> Route {
+/// Removes the limit on the body: it is never held in memory.
+pub(super) fn without_body_limit(mut route: Route) -> Route {
     route.methods = route.methods.layer(DefaultBodyLimit::disable());
     route
 }
 
 /// Form of an upload.
 #[derive(Debug, ToSchema)]
-#[expect(
-    dead_code,
-    reason = "read piece by piece; this says it to the document"
-)]
+#[expect(dead_code, reason = "describes a form that is read field by field")]
 pub(super) struct UploadForm {
     /// Sandbox that receives the file. Must come before `file`.
     sandbox_id: String,
@@ -53,7 +50,7 @@ pub(super) struct UploadForm {
     file: String,
 }
 
-/// What may also be said in the query.
+/// Fields of the form that may be in the query instead.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
@@ -76,12 +73,12 @@ pub(super) struct UploadQuery {
 pub(super) async fn upload_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    Query(mut known): Query<UploadQuery>,
+    Query(mut target): Query<UploadQuery>,
     request: Request,
 ) -> Result<Json<Written>, ApiError> {
     let progress = Progress::default();
     let request = request
-        .map(|body| Body::from_stream(Paced::new(body.into_data_stream(), progress.clone())));
+        .map(|body| Body::from_stream(BoundedForm::new(body.into_data_stream(), progress.clone())));
     let form = Multipart::from_request(request, &app).await;
     let mut form = form.map_err(|error| {
         ApiError::new(
@@ -97,48 +94,48 @@ pub(super) async fn upload_file(
         let Some(field) = next.map_err(|error| broken(&error, &progress))? else {
             break;
         };
-        progress.note();
+        progress.reset();
         let name = field.name().map(str::to_owned);
-        let mut pieces = Pieces {
+        let mut chunks = Chunks {
             field,
             progress: progress.clone(),
         };
         match name.as_deref() {
-            Some("sandbox_id") => known.sandbox_id = Some(text(pieces, "sandbox_id").await?),
-            Some("file_path" | "path") => known.file_path = Some(text(pieces, "file_path").await?),
-            Some("file") => return write(&app, &caller, known, pieces).await,
-            _ => while pieces.next().await?.is_some() {},
+            Some("sandbox_id") => target.sandbox_id = Some(text(chunks, "sandbox_id").await?),
+            Some("file_path" | "path") => target.file_path = Some(text(chunks, "file_path").await?),
+            Some("file") => return write(&app, &caller, target, chunks).await,
+            _ => while chunks.next().await?.is_some() {},
         }
     }
     Err(ServiceError::invalid("file", "the form has no field `file`").into())
 }
 
-/// A field's content.
-struct Pieces<'a> {
+/// The content of a field.
+struct Chunks<'a> {
     field: Field<'a>,
     progress: Progress,
 }
 
-impl Pieces<'_> {
+impl Chunks<'_> {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let piece = self.field.chunk().await;
-        let piece = piece.map_err(|error| broken(&error, &self.progress))?;
-        self.progress.note();
-        Ok(piece)
+        let chunk = self.field.chunk().await;
+        let chunk = chunk.map_err(|error| broken(&error, &self.progress))?;
+        self.progress.reset();
+        Ok(chunk)
     }
 }
 
-/// Passes the file on.
+/// Writes the file while it is received.
 async fn write(
     app: &App,
     caller: &Caller,
-    known: UploadQuery,
-    file: Pieces<'_>,
+    target: UploadQuery,
+    file: Chunks<'_>,
 ) -> Result<Json<Written>, ApiError> {
-    let (Some(sandbox_id), Some(path)) = (known.sandbox_id, known.file_path) else {
+    let (Some(sandbox_id), Some(path)) = (target.sandbox_id, target.file_path) else {
         return Err(ServiceError::invalid(
             "file",
-            "`file` comes before `sandbox_id` and `file_path` are known",
+            "the field `file` comes before `sandbox_id` and `file_path`",
         )
         .hint("send the form's fields in this order: sandbox_id, file_path, file")
         .into());
@@ -148,17 +145,17 @@ async fn write(
         .service()
         .live(caller, sandbox_name(&sandbox_id)?)
         .await?;
-    // The field lives on this task's stack and the writer wants what it owns: a short queue lies between them.
-    let (queue, pieces) = mpsc::channel::<io::Result<Bytes>>(2);
-    let pieces = stream::unfold(pieces, |mut pieces| async move {
-        Some((pieces.recv().await?, pieces))
+    // The writer needs an owned stream and the field is borrowed, so a short queue connects them.
+    let (queue, chunks) = mpsc::channel::<io::Result<Bytes>>(2);
+    let chunks = stream::unfold(chunks, |mut chunks| async move {
+        Some((chunks.recv().await?, chunks))
     });
-    let upload = Upload::new(app, pieces);
+    let upload = Upload::new(app, chunks);
     let mut writing = std::pin::pin!(upload.write(&live.agent, &path));
     let written = tokio::select! {
-        // A refusal comes before the file is through.
+        // The writer may fail before the file was received.
         written = &mut writing => written,
-        result = pass_on(file, queue) => {
+        result = forward(file, queue) => {
             result?;
             writing.await
         }
@@ -166,16 +163,16 @@ async fn write(
     Ok(Json(written))
 }
 
-/// Moves a field's content into a queue. A form that breaks off makes the reader fail, so that nothing half is kept.
-async fn pass_on(
-    mut file: Pieces<'_>,
+/// Moves the content of a field into a queue. A form that breaks off makes the writer fail, so that no half file stays.
+async fn forward(
+    mut file: Chunks<'_>,
     queue: mpsc::Sender<io::Result<Bytes>>,
 ) -> Result<(), ApiError> {
     loop {
         match file.next().await {
-            Ok(Some(piece)) => {
-                if queue.send(Ok(piece)).await.is_err() {
-                    // The writer has given up and says why.
+            Ok(Some(chunk)) => {
+                if queue.send(Ok(chunk)).await.is_err() {
+                    // The writer has failed, and its result has the reason.
                     return Ok(());
                 }
             }
@@ -188,25 +185,32 @@ async fn pass_on(
     }
 }
 
-/// A short field.
-async fn text(mut field: Pieces<'_>, name: &'static str) -> Result<String, ApiError> {
+/// Reads a short field.
+async fn text(mut field: Chunks<'_>, name: &'static str) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
-    while let Some(piece) = field.next().await? {
-        if bytes.len() + piece.len() > MAX_FIELD {
-            return Err(ServiceError::invalid(name, "the field is too long").into());
+    while let Some(chunk) = field.next().await? {
+        if bytes.len() + chunk.len() > MAX_FIELD {
+            return Err(ServiceError::invalid(
+                name,
+                format!("the field is longer than {MAX_FIELD} bytes"),
+            )
+            .into());
         }
-        bytes.extend_from_slice(&piece);
+        bytes.extend_from_slice(&chunk);
     }
     String::from_utf8(bytes).map_err(|_| ServiceError::invalid(name, "not UTF-8").into())
 }
 
 fn broken(error: &MultipartError, progress: &Progress) -> ApiError {
     if progress.is_stuck() {
-        let text = format!("the form has {MAX_IDLE} bytes and more before or between its fields");
+        let text = format!("the form has more than {MAX_IDLE} bytes before or between its fields");
         return ApiError::new(ErrorKind::TooLarge, text);
     }
-    if is_late(error) {
-        return ApiError::new(ErrorKind::TimedOut, "the form stopped coming");
+    if is_body_timeout(error) {
+        return ApiError::new(
+            ErrorKind::TimedOut,
+            "no more of the form was received in time",
+        );
     }
     let kind = match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,

@@ -1,7 +1,6 @@
-//! What other nodes of the same store ask: this node's providers, and the agents behind them.
+//! Requests of other nodes with the same store: calls of this node's providers, and connections to agents.
 //!
-//! A node is asked at `{url}/at/{location}`, below which `sandyard-providers` has its own paths, since one node may
-//! reach several places.
+//! They are at `{url}/at/{location}`, since one node may have several providers; `sandyard-providers` defines the paths below.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -43,30 +42,30 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What an import says beside its archive.
+/// The query of an import; its body is the archive.
 #[derive(Debug, Deserialize)]
 struct ImportQuery {
     name: Option<String>,
 }
 
-/// Finds this node's provider for a place.
+/// Finds this node's provider for a location.
 fn provider(app: &App, location: &str) -> Result<Arc<dyn Provider>, ProviderError> {
     app.service().local_provider(location).ok_or_else(|| {
         let kind = ProviderErrorKind::Unavailable;
-        ProviderError::new(kind, "this node does not reach that place")
+        ProviderError::new(kind, "this node has no provider for that location")
     })
 }
 
-fn refuse(error: ProviderError) -> Response {
-    answer(node::refusal(error))
+fn failure(error: ProviderError) -> Response {
+    respond(node::refusal(error))
 }
 
-fn answer((status, json): (StatusCode, Bytes)) -> Response {
+fn respond((status, json): (StatusCode, Bytes)) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json")];
     (status, kind, json).into_response()
 }
 
-/// Does one call of a provider.
+/// Executes a call of a provider.
 async fn call_provider(
     State(app): State<App>,
     Path((location, verb)): Path<(String, String)>,
@@ -75,35 +74,35 @@ async fn call_provider(
 ) -> Response {
     let provider = match provider(&app, &location) {
         Ok(provider) => provider,
-        Err(error) => return refuse(error),
+        Err(error) => return failure(error),
     };
     if let (Verb::ImportTemplate, Some(name)) = (verb.parse().unwrap_or(Verb::Agent), name) {
-        let pieces = body.into_data_stream().map_err(std::io::Error::other);
-        let archive = Box::pin(StreamReader::new(pieces));
-        return answer(node::serve_import(&*provider, &name, archive).await);
+        let chunks = body.into_data_stream().map_err(std::io::Error::other);
+        let archive = Box::pin(StreamReader::new(chunks));
+        return respond(node::serve_import(&*provider, &name, archive).await);
     }
     let Ok(body) = to_bytes(body, MAX_REQUEST).await else {
         let kind = ProviderErrorKind::Invalid;
-        return refuse(ProviderError::new(
+        return failure(ProviderError::new(
             kind,
             "the request is too large or broke off",
         ));
     };
     if verb.parse() == Ok(Verb::SetNetwork) {
-        return answer(network::set_network(&app, &body).await);
+        return respond(network::set_network(&app, &body).await);
     }
-    // A caller that hangs up must not leave a call half done.
+    // A caller that disconnects must not leave a call half done.
     let work = tokio::spawn(async move { node::serve_verb(&*provider, &verb, body).await });
     match work.await {
-        Ok(done) => answer(done),
+        Ok(done) => respond(done),
         Err(error) => {
-            let failure = ProviderError::new(ProviderErrorKind::Failed, "the call failed");
-            refuse(failure.source(error))
+            let panic = ProviderError::new(ProviderErrorKind::Failed, "the call failed");
+            failure(panic.source(error))
         }
     }
 }
 
-/// Opens a way to an agent.
+/// Opens a connection to an agent.
 async fn open_tunnel(
     State(app): State<App>,
     Path((location, id)): Path<(String, String)>,
@@ -112,19 +111,22 @@ async fn open_tunnel(
 ) -> Response {
     let provider = match provider(&app, &location) {
         Ok(provider) => provider,
-        Err(error) => return refuse(error),
+        Err(error) => return failure(error),
     };
-    let is_asked = request
+    let is_upgrade = request
         .headers()
         .get(header::UPGRADE)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(UPGRADE.as_bytes()));
-    if !is_asked {
+    if !is_upgrade {
         let kind = ProviderErrorKind::Invalid;
-        return refuse(ProviderError::new(kind, "the upgrade was not asked for"));
+        return failure(ProviderError::new(
+            kind,
+            "the request must ask for an upgrade",
+        ));
     }
     let agent = match node::tunnel(&*provider, &id).await {
         Ok(agent) => agent,
-        Err(error) => return refuse(error),
+        Err(error) => return failure(error),
     };
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {

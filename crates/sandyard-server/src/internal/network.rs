@@ -1,7 +1,6 @@
-//! What a sandbox here may reach, because another node changed it.
+//! Applies a network policy that another node has changed.
 //!
-//! The other node sends names only. This one finds policy and secrets in the store that both share: they do not travel between
-//! servers.
+//! The other node sends ids only. This node reads policy and secrets from the shared store, so that they are not sent between servers.
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
@@ -12,16 +11,16 @@ use sandyard_service::ServiceError;
 
 use crate::app::App;
 
-/// Gives a sandbox what its row says it may reach; answers with what of it cannot be enforced.
+/// Applies the policy in the sandbox's row; returns the limitations of its enforcement.
 pub(super) async fn set_network(app: &App, body: &[u8]) -> (StatusCode, Bytes) {
-    let Ok(asked) = serde_json::from_slice::<SetNetworkRequest<'_>>(body) else {
+    let Ok(request) = serde_json::from_slice::<SetNetworkRequest<'_>>(body) else {
         let kind = ProviderErrorKind::Invalid;
         return refusal(ProviderError::new(
             kind,
-            "that is not what `set_network` takes",
+            "the body is not a `set_network` request",
         ));
     };
-    match app.service().refresh_network(&asked.sandbox_id).await {
+    match app.service().refresh_network(&request.sandbox_id).await {
         Ok(lacks) => {
             let json = serde_json::json!(lacks).to_string();
             (StatusCode::OK, json.into())
@@ -30,7 +29,7 @@ pub(super) async fn set_network(app: &App, body: &[u8]) -> (StatusCode, Bytes) {
     }
 }
 
-/// A failure of the service in the words of a provider.
+/// Translates a failure of the service to one of a provider.
 fn failure(error: ServiceError) -> ProviderError {
     let kind = match error.kind {
         ErrorKind::SandboxNotFound | ErrorKind::NotFound => ProviderErrorKind::NotFound,
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_node_sends_names_and_this_one_finds_the_rest() {
+    async fn the_policy_is_read_from_the_shared_store() {
         let provider = FakeProvider::new();
         let app = app(&provider).await;
         let network = NetworkPolicy::from_value(json!({
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_here_is_refused_in_the_words_of_a_provider() {
+    async fn failures_are_those_of_a_provider() {
         let app = app(&FakeProvider::new()).await;
         let nobody = json!({"id": "x", "sandbox_id": SandboxId::from_random([1; 20])});
         for (body, kind) in [

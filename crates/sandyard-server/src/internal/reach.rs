@@ -1,4 +1,4 @@
-//! The asking side: another node's provider by its URL and place.
+//! The calling side: the provider of another node, by its URL and location.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sandyard_providers::node::Token;
 use sandyard_providers::{NodeConfig, NodeProvider};
 use sandyard_service::NodeConnector;
 
-/// How this server reaches others.
+/// Connects this server to other nodes.
 pub(crate) fn reach(auth: Auth) -> NodeConnector {
     NodeConnector(Arc::new(move |url, location| {
         let auth = auth.clone();
@@ -21,10 +21,10 @@ pub(crate) fn reach(auth: Auth) -> NodeConnector {
     }))
 }
 
-/// Where a node is asked about one of its places.
+/// The base URL of a node's provider for a location.
 fn base(url: &str, location: &str) -> String {
-    let place = sandyard_core::percent::encode(location);
-    format!("{}/at/{place}", url.trim_end_matches('/'))
+    let segment = sandyard_core::percent::encode(location);
+    format!("{}/at/{segment}", url.trim_end_matches('/'))
 }
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_one_piece_of_the_path_whatever_is_in_it() {
+    fn a_location_is_one_segment_of_the_path() {
         assert_eq!(
             base("http://10.0.0.2:8100/", "embedded:a/b c"),
             "http://10.0.0.2:8100/at/embedded%3Aa%2Fb%20c"

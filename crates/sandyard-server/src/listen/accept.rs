@@ -1,4 +1,4 @@
-//! Connections on their way in, so many at a time, and their end.
+//! Accepts connections, a limited number at a time, and ends them at shutdown.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use tokio_util::sync::CancellationToken;
 use super::bind::Bound;
 use super::certificate::TlsConfig;
 use super::connection::{self, Shared};
-use super::places::Places;
+use super::connection_limit::ConnectionLimit;
+use super::listener::Listener;
 use super::shutdown::Shutdown;
-use crate::listen::Listener;
 
 /// How connections are treated.
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
-    /// Connections at a time; more wait in the kernel's queue.
+    /// Connections at the same time; more wait in the kernel's queue.
     pub max_connections: usize,
-    /// Addresses many clients come from: they may have most of the connections, others a quarter.
+    /// Addresses of proxies: each may have three quarters of the connections, other addresses a quarter.
     pub proxies: Vec<Network>,
-    /// How long a client may take for a request's head, and for a TLS handshake.
+    /// Time limit for the head of a request, and for a TLS handshake.
     pub header_timeout: Duration,
-    /// How long a client may send nothing of a request's body that is waited for.
+    /// Longest wait for the next bytes of a request's body.
     pub body_timeout: Duration,
-    /// How long requests may go on after the server was asked to end.
+    /// Time for requests in progress after a shutdown has begun.
     pub grace: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Default for ListenSettings {
 pub struct Listeners {
     shutdown: Shutdown,
     grace: Duration,
-    /// Ends connections that did not finish in time.
+    /// Ends connections that have not finished in time.
     abort: CancellationToken,
 }
 
@@ -63,9 +63,9 @@ impl Listeners {
     ) -> Self {
         let shutdown = Shutdown::default();
         let abort = CancellationToken::new();
-        let doors = Doors {
-            places: Arc::new(Semaphore::new(settings.max_connections)),
-            shares: Places::new(settings.max_connections),
+        let limits = Limits {
+            connections: Arc::new(Semaphore::new(settings.max_connections)),
+            per_address: ConnectionLimit::new(settings.max_connections),
             proxies: settings.proxies.clone().into(),
         };
         for socket in sockets {
@@ -76,7 +76,7 @@ impl Listeners {
                 header_timeout: settings.header_timeout,
                 body_timeout: settings.body_timeout,
             };
-            let accepting = accept_all(socket, shared, doors.clone(), abort.clone());
+            let accepting = accept_all(socket, shared, limits.clone(), abort.clone());
             shutdown.spawn(accepting);
         }
         Self {
@@ -86,8 +86,8 @@ impl Listeners {
         }
     }
 
-    /// Ends: no new connections, streams told to end, requests finished up to the grace time, the rest cut off. Also
-    /// ends early when `now` does.
+    /// Shuts down: accepts no new connections, ends streams, waits up to the grace time for requests, and cuts off the rest. `now`
+    /// ends the wait early.
     pub async fn end(self, now: impl Future<Output = ()>) {
         self.shutdown.begin();
         tokio::select! {
@@ -104,29 +104,29 @@ impl Listeners {
     }
 }
 
-/// Who may come in, over all sockets.
+/// Limits on the connections of all sockets.
 #[derive(Clone, Debug)]
-struct Doors {
-    places: Arc<Semaphore>,
-    shares: Places,
+struct Limits {
+    connections: Arc<Semaphore>,
+    per_address: ConnectionLimit,
     proxies: Arc<[Network]>,
 }
 
 /// Accepts connections until the server ends.
-async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: CancellationToken) {
+async fn accept_all(bound: Bound, shared: Shared, limits: Limits, abort: CancellationToken) {
     let shutdown = shared.shutdown.clone();
     loop {
         let next = async {
-            let place = Arc::clone(&doors.places).acquire_owned().await;
-            (place, accept(&bound).await)
+            let slot = Arc::clone(&limits.connections).acquire_owned().await;
+            (slot, accept(&bound).await)
         };
-        let (place, (socket, listener)) = tokio::select! {
+        let (slot, (socket, listener)) = tokio::select! {
             next = next => next,
             () = shutdown.wait() => return,
         };
         let peer = listener.peer.ip();
-        let is_proxy = doors.proxies.iter().any(|network| network.contains(peer));
-        let Some(share) = doors.shares.take(peer, is_proxy) else {
+        let is_proxy = limits.proxies.iter().any(|network| network.contains(peer));
+        let Some(share) = limits.per_address.take(peer, is_proxy) else {
             tracing::debug!(%peer, "Too many connections from one address");
             continue;
         };
@@ -137,12 +137,12 @@ async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: Cancellat
                 () = connection::serve(shared, socket, listener) => {}
                 () = abort.cancelled() => {}
             }
-            drop((place, share));
+            drop((slot, share));
         });
     }
 }
 
-/// Waits for one connection, whatever happens to others.
+/// Waits for a connection; failures of single connections are ignored.
 async fn accept(bound: &Bound) -> (TcpStream, Listener) {
     loop {
         match bound.socket.accept().await {
@@ -155,8 +155,8 @@ async fn accept(bound: &Bound) -> (TcpStream, Listener) {
                 };
                 return (socket, listener);
             }
-            Err(error) if is_of_one_connection(&error) => {}
-            // Out of descriptors or memory: others must end first.
+            Err(error) if is_connection_error(&error) => {}
+            // Out of descriptors or memory: other connections must end first.
             Err(error) => {
                 tracing::error!(%error, "Cannot accept connections at the moment");
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -165,8 +165,8 @@ async fn accept(bound: &Bound) -> (TcpStream, Listener) {
     }
 }
 
-/// Says whether an error is about the connection that was to be accepted (accept(2)) and not about us.
-fn is_of_one_connection(error: &io::Error) -> bool {
+/// Says whether an error concerns only the connection to be accepted (accept(2)).
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

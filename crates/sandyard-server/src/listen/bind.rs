@@ -1,39 +1,39 @@
-//! Sockets to listen on: all of them or none.
+//! Binds the sockets of the server: all of them or none.
 
 use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Connections the kernel holds for us while we are busy.
+/// Connections that may wait in the kernel's queue.
 const BACKLOG: u32 = 1024;
 
-/// A socket that waits for connections, and what it speaks.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Bound {
-    /// Its real address: port 0 has become a number.
+    /// Its actual address: port 0 is replaced by the assigned port.
     pub address: SocketAddr,
-    /// Whether it speaks TLS.
+    /// Whether its connections are encrypted.
     pub is_tls: bool,
-    /// Whether it is the E2B dialect's own.
+    /// Whether it belongs to the E2B dialect.
     pub is_e2b: bool,
     pub(super) socket: TcpListener,
 }
 
-/// An address that cannot be listened on.
+/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}{}", advice(.source, .address, *.is_e2b))]
 pub struct BindError {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// Whether it was to be the E2B dialect's own.
+    /// Whether it is for the E2B dialect.
     pub is_e2b: bool,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: io::Error,
 }
 
-/// What to do about it, where that is known.
+/// What to do about the failure, if that is known.
 fn advice(error: &io::Error, address: &SocketAddr, is_e2b: bool) -> String {
     let (port, host) = match is_e2b {
         true => ("`--e2b-port` or `SANDYARD_E2B_PORT`", "`SANDYARD_E2B_HOST`"),
@@ -60,7 +60,7 @@ fn advice(error: &io::Error, address: &SocketAddr, is_e2b: bool) -> String {
 }
 
 impl Bound {
-    /// Makes it the E2B dialect's own.
+    /// Marks the socket as that of the E2B dialect.
     #[must_use]
     pub fn for_e2b(self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Bound {
 }
 
 impl BindError {
-    /// Says whether somebody else has the port, or nobody may.
+    /// Says whether the port is in use or requires a privilege.
     pub fn is_about_port(&self) -> bool {
         matches!(
             self.source.kind(),
@@ -84,7 +84,7 @@ impl BindError {
 ///
 /// # Errors
 ///
-/// When one of them cannot be had; then none is kept.
+/// When the server cannot listen on one of them; then none stays open.
 pub fn bind(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindError> {
     addresses
         .iter()
@@ -125,7 +125,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
-    // A restart must not wait for the connections of the server before to be forgotten.
+    // A restarted server can bind while connections of the previous one are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_in_use_is_said_with_what_to_do() {
+    async fn the_error_for_a_port_in_use_names_the_option() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let first = bind(&[any], false).unwrap();
         let error = bind(&[any, first[0].address], false).unwrap_err();

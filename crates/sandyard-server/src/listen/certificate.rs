@@ -1,4 +1,4 @@
-//! The certificate of TLS listeners: the operator's, or one made here.
+//! The certificate of TLS listeners: the operator's, or a self-signed one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,26 +12,26 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::own_names;
+use super::host_names::host_names;
 use super::self_signed::{self, Names, SelfSignedError};
 
-/// Where a certificate comes from.
+/// The source of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateSource {
-    /// The operator has one.
+    /// Files of the operator.
     Files {
-        /// The chain, in PEM, our own certificate first.
+        /// The chain in PEM, the server's own certificate first.
         certificate: PathBuf,
-        /// Its key, in PEM.
+        /// The key of the server's certificate, in PEM.
         key: PathBuf,
     },
-    /// One is made here and kept.
+    /// A certificate that the server creates and keeps.
     SelfSigned {
-        /// Where it is kept.
+        /// Folder of the certificate.
         folder: PathBuf,
-        /// Its names get this domain and everything one level below.
+        /// The certificate is valid for this domain and all names one level below.
         domain: String,
-        /// Its addresses.
+        /// The certificate is valid for these addresses.
         addresses: Vec<IpAddr>,
     },
 }
@@ -39,36 +39,36 @@ pub enum CertificateSource {
 /// A certificate that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read.
+    /// The certificate or key cannot be read.
     #[error("cannot read `{path}`")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
-    /// The chain has nothing in it.
-    #[error("`{path}` holds no certificate")]
+    /// The file of the chain is empty.
+    #[error("`{path}` contains no certificate")]
     Empty {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// Certificate and key do not go together, or are of a kind that cannot be used.
+    /// Certificate and key do not match, or are of an unsupported kind.
     #[error("the certificate in `{path}` cannot be used with its key")]
     Unusable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: rustls::Error,
     },
-    /// Making one failed.
-    #[error("cannot make a certificate")]
+    /// A self-signed certificate cannot be created.
+    #[error("cannot create a certificate")]
     Make(#[from] SelfSignedError),
 }
 
-/// What TLS listeners need. Cheap to clone.
+/// The TLS configuration of listeners. Cheap to clone.
 #[derive(Clone)]
 pub struct TlsConfig {
     server: Arc<ServerConfig>,
@@ -84,7 +84,7 @@ impl fmt::Debug for TlsConfig {
     }
 }
 
-/// The certificate in force; replaced by a reload while connections go on.
+/// The current certificate. A reload replaces it; open connections keep theirs.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -97,11 +97,11 @@ impl ResolvesServerCert for Current {
 }
 
 impl TlsConfig {
-    /// Reads or makes a certificate; `now_ms` is for the age of one made here.
+    /// Reads or creates a certificate; `now_ms` determines the age of a self-signed one.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, made or used.
+    /// When it cannot be read, created or used.
     pub fn open(source: CertificateSource, now_ms: i64) -> Result<Self, CertificateError> {
         let key = read(&source, &sandyard_tls::crypto_provider(), now_ms)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(key))));
@@ -115,7 +115,7 @@ impl TlsConfig {
         })
     }
 
-    /// Reads the certificate again, for connections from now on. When that fails the old one stays.
+    /// Reads the certificate again, for new connections. If that fails, the old one stays.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl TlsConfig {
         Ok(())
     }
 
-    /// What clients must be told to trust; none if the operator's certificate is one they know.
+    /// The certificate that clients must trust; none if the operator provides the server's.
     pub fn to_trust(&self) -> Option<PathBuf> {
         match &self.source {
             CertificateSource::Files { .. } => None,
@@ -155,13 +155,13 @@ fn read(
             domain,
             addresses,
         } => {
-            // Who listens everywhere is found by every name of the host.
+            // A server that listens on all addresses is reached by every name of the host.
             let own = match addresses.iter().any(IpAddr::is_unspecified) {
-                true => own_names::own_names(),
+                true => host_names(),
                 false => Vec::new(),
             };
             let names = Names::new(domain, addresses, own);
-            let (certificate, key) = self_signed::find_or_make(folder, &names, now_ms)?;
+            let (certificate, key) = self_signed::find_or_create(folder, &names, now_ms)?;
             read_files(&certificate, &key, provider)
         }
     }

@@ -17,18 +17,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use super::body::TimedBody;
+use super::body_timeout::TimedBody;
+use super::listener::Listener;
 use super::shutdown::Shutdown;
-use super::stall::Stalling;
-use crate::listen::Listener;
+use super::write_timeout::WriteTimeout;
 
-/// How long a client may take nothing of what is sent to it.
-const STALL: Duration = Duration::from_secs(300);
+/// Longest wait for a client that does not read.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Most bytes of a request's head, and of an answer that wait to be taken, in each connection.
+/// Bytes that a connection buffers, of the head of a request and of a response.
 const MAX_BUFFER: usize = 128 << 10;
 
-/// What all connections of a server have in common.
+/// What all connections of a server share.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) router: Router,
@@ -38,28 +38,28 @@ pub(super) struct Shared {
     pub(super) body_timeout: Duration,
 }
 
-/// Serves a connection until its client or the server ends.
+/// Serves a connection until the client closes it or the server shuts down.
 pub(super) async fn serve(shared: Shared, socket: tokio::net::TcpStream, listener: Listener) {
-    // Answers are written whole; waiting to fill a packet only costs time.
+    // Responses are written at once, so Nagle's algorithm would only delay them.
     let _ = socket.set_nodelay(true);
-    // Below TLS, where every byte that is taken shows.
-    let socket = Stalling::new(socket, STALL);
+    // Below TLS, where the bytes that the client reads are visible.
+    let socket = WriteTimeout::new(socket, WRITE_TIMEOUT);
     match (listener.is_tls, shared.tls.clone()) {
         (true, Some(config)) => {
             let handshake = TlsAcceptor::from(config).accept(socket);
             match tokio::time::timeout(shared.header_timeout, handshake).await {
-                Ok(Ok(stream)) => talk(shared, stream, listener).await,
+                Ok(Ok(stream)) => serve_http(shared, stream, listener).await,
                 Ok(Err(error)) => {
                     tracing::debug!(peer = %listener.peer, %error, "TLS handshake failed");
                 }
                 Err(_) => tracing::debug!(peer = %listener.peer, "TLS handshake took too long"),
             }
         }
-        _ => talk(shared, socket, listener).await,
+        _ => serve_http(shared, socket, listener).await,
     }
 }
 
-async fn talk<S>(shared: Shared, stream: S, listener: Listener)
+async fn serve_http<S>(shared: Shared, stream: S, listener: Listener)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -70,16 +70,17 @@ where
         body_timeout,
         ..
     } = shared;
-    let word = shutdown.clone();
+    let request_shutdown = shutdown.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        // A client that announces a body and sends none would hold a place for ever.
-        let is_awaited = request.headers().contains_key(EXPECT);
-        let request = request.map(|body| Body::new(TimedBody::new(body, body_timeout, is_awaited)));
-        answer(router.clone(), word.clone(), listener, request)
+        // Without a timeout, a client that announces a body and sends none would keep its connection forever.
+        let is_expecting = request.headers().contains_key(EXPECT);
+        let request =
+            request.map(|body| Body::new(TimedBody::new(body, body_timeout, is_expecting)));
+        respond(router.clone(), request_shutdown.clone(), listener, request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // A client that sends its head a byte a minute would hold a place for ever.
+        // Without a timeout, a client that sends its head very slowly would keep its connection forever.
         .header_read_timeout(header_timeout)
         .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), service)
@@ -88,7 +89,7 @@ where
     let result = tokio::select! {
         result = &mut connection => result,
         () = shutdown.wait() => {
-            // What is being answered is answered; what is idle ends now.
+            // Requests in progress are answered; an idle connection ends now.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -98,7 +99,7 @@ where
     }
 }
 
-async fn answer(
+async fn respond(
     router: Router,
     shutdown: Shutdown,
     listener: Listener,

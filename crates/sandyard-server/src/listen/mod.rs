@@ -1,32 +1,33 @@
-//! Sockets, TLS, graceful end.
+//! Sockets, TLS, graceful shutdown.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `bind` | sockets, all of them or none |
-//! | `certificate`, `self_signed` | the operator's certificate, or one made here |
-//! | `accept` | connections on their way in, so many at a time |
-//! | `places` | how many of them one address may have |
+//! | `bind` | binds sockets, all of them or none |
+//! | `certificate`, `self_signed` | the operator's certificate, or a self-signed one |
+//! | `host_names` | names and addresses of this host |
+//! | `accept` | accepts connections, a limited number at a time |
+//! | `connection_limit` | limits the connections of one address |
 //! | `connection` | one connection: HTTP/1.1 with upgrades |
-//! | `body`, `stall` | clients that stop sending, or taking |
+//! | `body_timeout`, `write_timeout` | clients that stop sending, or reading |
 //! | `listener` | the socket that accepted a request |
 //! | `shutdown` | how all parts learn that the server shuts down |
 
 mod accept;
 mod bind;
-mod body;
+mod body_timeout;
 mod certificate;
 mod connection;
+mod connection_limit;
+mod host_names;
 mod listener;
-mod own_names;
-mod places;
 mod self_signed;
 mod shutdown;
-mod stall;
+mod write_timeout;
 
 pub use accept::{ListenSettings, Listeners};
 pub use bind::{BindError, Bound, bind, bind_e2b};
-pub(crate) use body::is_late;
+pub(crate) use body_timeout::is_body_timeout;
 pub use certificate::{CertificateError, CertificateSource, TlsConfig};
 pub use listener::Listener;
 pub use self_signed::SelfSignedError;
-pub use shutdown::{Hold, Shutdown};
+pub use shutdown::{Shutdown, ShutdownHold};

@@ -1,4 +1,4 @@
-//! A certificate made here, kept in the data directory and used again until it is old or its names have changed.
+//! A self-signed certificate: created in the data directory, and used until it is old or its names have changed.
 
 use std::fs;
 use std::io;
@@ -14,97 +14,96 @@ use serde::{Deserialize, Serialize};
 
 /// How long a server's certificate is valid, in days. Some clients refuse one that is valid for more than 398.
 const VALID_DAYS: i64 = 397;
-/// From which age on another certificate is made.
+/// Age in days at which a new certificate is created.
 const RENEW_DAYS: i64 = 300;
-/// From which age on another authority is made, which clients must be told to trust.
+/// Age in days at which a new authority is created, which clients must then trust.
 const RENEW_AUTHORITY_DAYS: i64 = 3200;
 
-/// A certificate that could not be made.
+/// A certificate cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
-    /// A name that no certificate can have.
-    #[error("failed to make a certificate for {names:?}")]
+    /// A certificate cannot have one of these names.
+    #[error("failed to create a certificate for {names:?}")]
     Generate {
-        /// Its names.
+        /// The requested names.
         names: Vec<String>,
-        /// Why.
+        /// The cause.
         #[source]
         source: AuthorityError,
     },
-    /// It could not be kept.
+    /// A file cannot be written.
     #[error("failed to write `{path}`")]
     Write {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// What a kept certificate was made for.
+/// The record of an existing certificate.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Made {
+struct Record {
     names: Vec<String>,
     at_ms: i64,
     authority_at_ms: i64,
 }
 
-/// What a certificate is for.
+/// The names of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Names {
-    /// What the operator said: one that lacks any of these is of no use.
-    needed: Vec<String>,
-    /// What else this host is called now. Another container, or another network, and it is called otherwise: that is no reason
-    /// to have everybody trust another authority.
+    /// Names of the settings: a certificate must have all of these.
+    required: Vec<String>,
+    /// Current names of this host. They change with the container or network, which must not make clients trust a new authority.
     own: Vec<String>,
 }
 
 impl Names {
-    /// For this domain and these addresses, and for what else this host is called.
+    /// Names for this domain and these addresses, and the current names of this host.
     pub(super) fn new(domain: &str, addresses: &[IpAddr], own: Vec<String>) -> Self {
-        let mut needed = vec![
+        let mut required = vec![
             domain.to_owned(),
             "localhost".to_owned(),
             Ipv4Addr::LOCALHOST.to_string(),
             Ipv6Addr::LOCALHOST.to_string(),
         ];
-        // No client takes a wildcard right below the top, such as `*.localhost`; some refuse the whole certificate for it.
+        // Clients accept no wildcard below a top-level name, such as `*.localhost`; some refuse the whole certificate.
         if domain.contains('.') && domain.parse::<IpAddr>().is_err() {
-            needed.push(format!("*.{domain}"));
+            required.push(format!("*.{domain}"));
         }
         let named = addresses.iter().filter(|address| !address.is_unspecified());
-        needed.extend(named.map(ToString::to_string));
-        Self { needed, own }
+        required.extend(named.map(ToString::to_string));
+        Self { required, own }
     }
 
     fn all(&self) -> Vec<String> {
-        let mut all = [self.needed.as_slice(), &self.own].concat();
+        let mut all = [self.required.as_slice(), &self.own].concat();
         all.sort();
         all.dedup();
         all
     }
 }
 
-/// What clients must be told to trust.
+/// The file of the authority that clients must trust.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join(CERTIFICATE_FILE)
 }
 
-/// Returns the paths of a certificate with these names and of its key. One that is kept may lack what this host is called now.
-pub(super) fn find_or_make(
+/// Returns the paths of a certificate with these names and of its key. An existing one may lack current names of this host.
+pub(super) fn find_or_create(
     folder: &Path,
     names: &Names,
     now_ms: i64,
 ) -> Result<(PathBuf, PathBuf), SelfSignedError> {
     let certificate = folder.join("certificate.pem");
     let key = folder.join("key.pem");
-    let note = folder.join("made.json");
-    // Servers that share the folder would mix up their files.
+    let record_path = folder.join("made.json");
+    // Servers that share the folder take turns.
     let _lock = lock(folder)?;
-    let made = read_note(&note, &names.needed, now_ms);
+    let made = read_record(&record_path, &names.required, now_ms);
     if let Some(made) = &made {
-        tell_lacking(folder, names, made);
+        warn_of_missing_names(folder, names, made);
     }
     let is_good = made
         .as_ref()
@@ -112,8 +111,8 @@ pub(super) fn find_or_make(
     if is_good && certificate.exists() && key.exists() && authority(folder).exists() {
         return Ok((certificate, key));
     }
-    // The note goes first and comes last: what is not whole is made again.
-    let _ = fs::remove_file(&note);
+    // The record is removed first and written last, so that incomplete files are created again.
+    let _ = fs::remove_file(&record_path);
     let names = &made
         .as_ref()
         .map_or_else(|| names.all(), |made| made.names.clone());
@@ -121,7 +120,7 @@ pub(super) fn find_or_make(
     let authority_at_ms = match made {
         Some(made) if is_kept => made.authority_at_ms,
         _ => {
-            // Both go, so that the certificate is never one of another key.
+            // Both are removed, so that certificate and key always match.
             let _ = fs::remove_file(authority(folder));
             let _ = fs::remove_file(authority_key(folder));
             now_ms
@@ -133,7 +132,7 @@ pub(super) fn find_or_make(
             source,
         }
     })?;
-    let made = Made {
+    let made = Record {
         names: names.to_vec(),
         at_ms: now_ms,
         authority_at_ms,
@@ -141,15 +140,15 @@ pub(super) fn find_or_make(
     let made = serde_json::to_string(&made).expect("strings and numbers");
     write(&key, &signed_key, PRIVATE)?;
     write(&certificate, &signed, PUBLIC)?;
-    write(&note, &made, PRIVATE)?;
+    write(&record_path, &made, PRIVATE)?;
     Ok((certificate, key))
 }
 
-/// Makes a server's certificate and its key, in PEM; the authority of the folder is made when it is missing.
+/// Creates a server's certificate and its key, in PEM; creates the authority of the folder if it is missing.
 ///
-/// They are two certificates, because some clients refuse a server's that is an authority, and others an authority that
-/// is none. It also lets the server's be renewed without telling the clients. The authority's certificate follows the
-/// server's, so that the file can be trusted too.
+/// There are two certificates because some clients refuse a server's certificate that is an authority, and others trust only
+/// authorities. Besides, the server's can be renewed without any change of the clients. The authority's certificate follows the server's,
+/// so that clients may trust this file too.
 fn sign(
     folder: &Path,
     names: &[String],
@@ -173,24 +172,24 @@ fn sign(
     Ok((certificate, key.serialize_pem()))
 }
 
-/// Says which of the host's names it cannot be reached by, since its authority vouches for no others than it was made for.
-fn tell_lacking(folder: &Path, names: &Names, made: &Made) {
-    let is_lacking = |name: &&String| !made.names.contains(name);
-    let lacking: Vec<_> = names.own.iter().filter(is_lacking).collect();
-    if !lacking.is_empty() {
+/// Warns of names of the host that the certificate lacks, since its authority is valid for no names but its first ones.
+fn warn_of_missing_names(folder: &Path, names: &Names, record: &Record) {
+    let is_missing = |name: &&String| !record.names.contains(name);
+    let missing: Vec<_> = names.own.iter().filter(is_missing).collect();
+    if !missing.is_empty() {
         let folder = folder.display();
         tracing::warn!(
-            "The certificate is not for {lacking:?}, which this host is called now: remove `{folder}` and start again to \
-             have another made, whose `ca.pem` clients must then be given"
+            "The certificate is not valid for {missing:?}, current names of this host. To create a new one, remove `{folder}` and \
+             restart the server; clients must then trust its new `ca.pem`"
         );
     }
 }
 
-/// What was made for these names, if its authority is still to be used.
-fn read_note(note: &Path, names: &[String], now_ms: i64) -> Option<Made> {
-    let made: Made = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
+/// The record of a certificate with these names, unless its authority is too old.
+fn read_record(path: &Path, names: &[String], now_ms: i64) -> Option<Record> {
+    let made: Record = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     let is_young = now_ms - made.authority_at_ms < RENEW_AUTHORITY_DAYS * DAY_MS;
-    // One that has more names will do: an address that is gone for now is no reason to have everybody trust another authority.
+    // A certificate may have more names: an address that is temporarily missing must not make clients trust a new authority.
     let has_all = names.iter().all(|name| made.names.contains(name));
     (has_all && is_young).then_some(made)
 }
@@ -206,7 +205,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), SelfSignedError> {
     })
 }
 
-/// Waits until nobody else makes certificates here; the lock ends with what is returned.
+/// Waits until no other server creates certificates here. The lock ends when the returned file is dropped.
 fn lock(folder: &Path) -> Result<fs::File, SelfSignedError> {
     let path = folder.join("lock");
     let locked = files::create_private_folder(folder)
@@ -258,7 +257,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("tls");
         let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
-        let (certificate, key) = find_or_make(&folder, &ours, NOW_MS).unwrap();
+        let (certificate, key) = find_or_create(&folder, &ours, NOW_MS).unwrap();
         let first = fs::read(&certificate).unwrap();
         let trusted = fs::read(authority(&folder)).unwrap();
         assert_eq!((mode(&key), mode(&authority_key(&folder))), (0o600, 0o600));
@@ -266,16 +265,16 @@ mod tests {
             (mode(&certificate), mode(&authority(&folder))),
             (0o644, 0o644)
         );
-        find_or_make(&folder, &ours, NOW_MS + DAY_MS).unwrap();
+        find_or_create(&folder, &ours, NOW_MS + DAY_MS).unwrap();
         assert_eq!(fs::read(&certificate).unwrap(), first);
         // Another one that those trust who trust the first.
         let later = NOW_MS + RENEW_DAYS * DAY_MS;
-        find_or_make(&folder, &ours, later).unwrap();
+        find_or_create(&folder, &ours, later).unwrap();
         let second = fs::read(&certificate).unwrap();
         assert_ne!(second, first);
         assert_eq!(fs::read(authority(&folder)).unwrap(), trusted);
         assert!(is_trusted(&certificate, &trusted, "boxes.example", later));
-        find_or_make(&folder, &Names::new("other.example", &[], vec![]), later).unwrap();
+        find_or_create(&folder, &Names::new("other.example", &[], vec![]), later).unwrap();
         assert_ne!(fs::read(&certificate).unwrap(), second);
         assert_ne!(fs::read(authority(&folder)).unwrap(), trusted);
     }
@@ -288,11 +287,11 @@ mod tests {
             Names::new("localhost", &[], own)
         };
         let first = called(&["yard", "192.0.2.7"]);
-        let (certificate, _) = find_or_make(folder.path(), &first, NOW_MS).unwrap();
+        let (certificate, _) = find_or_create(folder.path(), &first, NOW_MS).unwrap();
         let trusted = fs::read(authority(folder.path())).unwrap();
         for later in [NOW_MS, NOW_MS + RENEW_DAYS * DAY_MS] {
             for own in [&["yard"][..], &["4f1c", "192.0.2.8"]] {
-                find_or_make(folder.path(), &called(own), later).unwrap();
+                find_or_create(folder.path(), &called(own), later).unwrap();
                 assert_eq!(fs::read(authority(folder.path())).unwrap(), trusted);
                 for name in ["yard", "192.0.2.7", "localhost"] {
                     assert!(is_trusted(&certificate, &trusted, name, later), "{name}");
@@ -305,7 +304,7 @@ mod tests {
     fn clients_that_trust_the_authority_or_the_chain_reach_every_name() {
         let folder = tempfile::tempdir().unwrap();
         let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
-        let (certificate, _) = find_or_make(folder.path(), &ours, NOW_MS).unwrap();
+        let (certificate, _) = find_or_create(folder.path(), &ours, NOW_MS).unwrap();
         let authority = fs::read(authority(folder.path())).unwrap();
         let chain = fs::read(&certificate).unwrap();
         for trusted in [&authority, &chain] {

@@ -1,4 +1,4 @@
-//! How everything learns that the server ends, and how the server learns that everything has ended.
+//! How all parts learn that the server shuts down, and how the server waits for them.
 
 use std::convert::Infallible;
 
@@ -8,37 +8,37 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The word that the server ends; an extension of every request, so that streams which would never end do.
+/// The signal that the server shuts down; an extension of every request, so that endless streams end.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    word: CancellationToken,
+    signal: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// Holds the server's end up, within its grace time.
+/// Delays the end of the server until it is dropped, within the grace time.
 #[derive(Debug)]
-pub struct Hold(#[expect(dead_code, reason = "it is its drop that counts")] TaskTrackerToken);
+pub struct ShutdownHold(#[expect(dead_code, reason = "its drop matters")] TaskTrackerToken);
 
 impl Shutdown {
-    /// Says it to everybody who holds a clone.
+    /// Begins the shutdown.
     pub fn begin(&self) {
-        self.word.cancel();
+        self.signal.cancel();
         self.tasks.close();
     }
 
-    /// Says whether it was said.
+    /// Says whether the shutdown has begun.
     pub fn has_begun(&self) -> bool {
-        self.word.is_cancelled()
+        self.signal.is_cancelled()
     }
 
-    /// Waits for it.
+    /// Waits until the shutdown begins.
     pub async fn wait(&self) {
-        self.word.cancelled().await;
+        self.signal.cancelled().await;
     }
 
-    /// For work that outlives its request, as an upgraded connection does: the server waits for it.
-    pub fn hold(&self) -> Hold {
-        Hold(self.tasks.token())
+    /// Delays the end of the server for work that outlives its request, as an upgraded connection does.
+    pub fn hold(&self) -> ShutdownHold {
+        ShutdownHold(self.tasks.token())
     }
 
     /// Runs a task that the server waits for.
@@ -46,12 +46,12 @@ impl Shutdown {
         self.tasks.spawn(task);
     }
 
-    /// Waits until nothing is held up any more.
+    /// Waits for all tasks and holds.
     pub(super) async fn finished(&self) {
         self.tasks.wait().await;
     }
 
-    /// How much is under way.
+    /// Number of tasks and holds.
     pub(super) fn len(&self) -> usize {
         self.tasks.len()
     }
@@ -60,7 +60,7 @@ impl Shutdown {
 impl<S: Sync> FromRequestParts<S> for Shutdown {
     type Rejection = Infallible;
 
-    /// A request that came by no socket, as tests make them, has one that never begins.
+    /// A request without a socket, as in tests, has a shutdown that never begins.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_default())
     }

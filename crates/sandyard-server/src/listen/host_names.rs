@@ -1,20 +1,20 @@
-//! What others call this host: its name, and the addresses that it is found at.
+//! The names of this host: its host name and its addresses.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Longest name in DNS.
+/// Longest DNS name, in characters.
 const MAX_NAME: usize = 253;
 
-/// The host's name and the addresses that packets to elsewhere leave it from. Nothing is sent to find them.
-pub(super) fn own_names() -> Vec<String> {
+/// The host name, and the source addresses of packets to other hosts. Finding them sends nothing.
+pub(super) fn host_names() -> Vec<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_ascii_lowercase();
     let mut names: Vec<String> = Some(name)
         .filter(|name| is_name(name))
         .into_iter()
         .collect();
-    // Of networks for documentation: nobody is there, and the way there is the way to everybody.
+    // Addresses of networks for documentation: packets to them take the default route.
     let (v4, v6) = (
         Ipv4Addr::new(192, 0, 2, 1),
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
@@ -26,7 +26,7 @@ pub(super) fn own_names() -> Vec<String> {
     names
 }
 
-/// The address that packets to another one would be from.
+/// The source address of packets to another one.
 fn source_for(other: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match other {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -38,7 +38,7 @@ fn source_for(other: IpAddr) -> Option<IpAddr> {
     (!own.is_unspecified() && !own.is_loopback()).then_some(own)
 }
 
-/// Whether a certificate can have this name.
+/// Says whether a certificate can have this name.
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn addresses_of_this_host_are_its_own() {
-        for name in own_names() {
+        for name in host_names() {
             assert!(is_name(&name) || name.parse::<IpAddr>().is_ok_and(|it| !it.is_loopback()));
         }
     }

@@ -1,4 +1,4 @@
-//! Clients that take nothing of what is sent to them.
+//! A stream that fails when its client does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,24 +8,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes fail once the other side has taken nothing for too long. It may be silent for ever.
+/// A stream whose writes fail if the other side reads nothing for too long. The other side need not send anything.
 #[derive(Debug)]
-pub(super) struct Stalling<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: Unpin> Stalling<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+impl<S: Unpin> WriteTimeout<S> {
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             waiting: None,
         }
     }
 
-    fn judge(
+    fn check(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -34,10 +34,10 @@ impl<S: Unpin> Stalling<S> {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
+        let timeout = self.timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         waiting
             .as_mut()
             .poll(context)
@@ -45,7 +45,7 @@ impl<S: Unpin> Stalling<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,23 +55,23 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, written)
+        self.check(context, written)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judge(context, written)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.check(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -94,16 +94,16 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_client_that_takes_nothing_is_given_up() {
-        let patience = Duration::from_secs(300);
+    async fn only_a_client_that_reads_nothing_fails() {
+        let timeout = Duration::from_secs(300);
         let (near, mut far) = tokio::io::duplex(4);
-        let mut near = Stalling::new(near, patience);
+        let mut near = WriteTimeout::new(near, timeout);
         near.write_all(b"full").await.unwrap();
-        // Silence is no stall, and neither is a client that is slow.
-        tokio::time::sleep(patience * 2).await;
+        // Neither an idle client nor a slow one fails.
+        tokio::time::sleep(timeout * 2).await;
         let slow = tokio::spawn(async move {
             for _ in 0..4 {
-                tokio::time::sleep(patience - Duration::from_secs(1)).await;
+                tokio::time::sleep(timeout - Duration::from_secs(1)).await;
                 far.read_u8().await.unwrap();
             }
             far

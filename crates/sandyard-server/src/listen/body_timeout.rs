@@ -1,4 +1,4 @@
-//! Bodies of requests that stop coming, or that nobody wants any more.
+//! Bodies of requests whose client stops sending, or that the handler does not read.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::Sleep;
 
-/// A client that announced a body and then sent none of it for too long.
+/// The client sent nothing of an announced body for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the body stopped coming")]
-pub(crate) struct Late;
+#[error("no more of the body was received in time")]
+pub(crate) struct BodyTimeout;
 
-/// Says whether an error is, at its root, that a body stopped coming.
-pub(crate) fn is_late(error: &(dyn Error + 'static)) -> bool {
+/// Says whether an error or one of its causes is a [`BodyTimeout`].
+pub(crate) fn is_body_timeout(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.is::<Late>() {
+        if error.is::<BodyTimeout>() {
             return true;
         }
         next = error.source();
@@ -27,36 +27,36 @@ pub(crate) fn is_late(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// For how long the rest of a body is still taken after its answer.
+/// How long the rest of a body is read after its response.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// A body that fails when it is waited for and nothing comes. One that nobody asks for has all the time there is, since
-/// then it is not the client that is slow.
+/// A body that fails when the handler waits for it and nothing arrives. While the handler does not read it, no time is counted: the
+/// client is not the slow one.
 ///
-/// What is left of it when it is dropped is taken and thrown away: a connection that is closed on bytes nobody read is
-/// reset, and a client that is still sending would not get to read why it need not.
+/// When it is dropped, the rest is read and discarded: the kernel resets a connection that is closed with unread bytes, and a client
+/// that is still sending would not get to read the response.
 pub(super) struct TimedBody<B: Discard> {
-    /// There until it is dropped.
+    /// None once this is dropped.
     body: Option<B>,
-    patience: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Whether the client sends without being asked to: no `Expect`, or it was answered.
-    is_coming: bool,
+    /// Whether the client sends the body: it sent no `Expect`, or the server has answered it.
+    is_sending: bool,
 }
 
-/// A body whose rest can be thrown away by a task.
+/// A body whose rest a task can discard.
 pub(super) trait Discard: Body<Data = Bytes> + Unpin + Send + 'static {}
 
 impl<B: Body<Data = Bytes> + Unpin + Send + 'static> Discard for B {}
 
 impl<B: Discard> TimedBody<B> {
-    /// Wraps a body; whether the client waits to be asked for it.
-    pub(super) fn new(body: B, patience: Duration, is_awaited: bool) -> Self {
+    /// Wraps a body. `is_expecting`: the client sends it only after the server has answered `Expect`.
+    pub(super) fn new(body: B, timeout: Duration, is_expecting: bool) -> Self {
         Self {
             body: Some(body),
-            patience,
+            timeout,
             waiting: None,
-            is_coming: !is_awaited,
+            is_sending: !is_expecting,
         }
     }
 }
@@ -66,10 +66,10 @@ impl<B: Discard> Drop for TimedBody<B> {
         let Some(mut body) = self.body.take() else {
             return;
         };
-        if !self.is_coming || body.is_end_stream() {
+        if !self.is_sending || body.is_end_stream() {
             return;
         }
-        // Without a runtime the server is at its end, and so is the connection.
+        // Without a runtime the server has ended, and so has the connection.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tokio::time::timeout(LINGER, async move {
                 while let Some(Ok(_)) = body.frame().await {}
@@ -94,19 +94,19 @@ where
         let Some(body) = &mut this.body else {
             return Poll::Ready(None);
         };
-        this.is_coming = true;
+        this.is_sending = true;
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             this.waiting = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let patience = this.patience;
+        let timeout = this.timeout;
         let waiting = this
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         waiting
             .as_mut()
             .poll(context)
-            .map(|()| Some(Err(Late.into())))
+            .map(|()| Some(Err(BodyTimeout.into())))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -127,52 +127,52 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A piece after each of these pauses.
-    fn body(pauses: &'static [u64]) -> TimedBody<impl Discard<Error = Late>> {
+    /// A chunk after each of these pauses, in seconds.
+    fn body(pauses: &'static [u64]) -> TimedBody<impl Discard<Error = BodyTimeout>> {
         let pieces = stream::iter(pauses).then(|seconds| async move {
             tokio::time::sleep(Duration::from_secs(*seconds)).await;
-            Ok::<_, Late>(Frame::data(Bytes::from_static(b"x")))
+            Ok::<_, BodyTimeout>(Frame::data(Bytes::from_static(b"x")))
         });
-        TimedBody::new(StreamBody::new(Box::pin(pieces)), PATIENCE, false)
+        TimedBody::new(StreamBody::new(Box::pin(pieces)), TIMEOUT, false)
     }
 
     #[tokio::test]
-    async fn what_nobody_wants_is_still_taken_unless_it_waits_to_be_asked() {
-        for is_awaited in [false, true] {
+    async fn an_unread_body_is_discarded_unless_its_client_waits_for_the_answer_to_expect() {
+        for is_expecting in [false, true] {
             let (sent, taken) = tokio::sync::mpsc::channel::<Bytes>(1);
             let pieces = stream::unfold(taken, |mut taken| async {
                 let piece = taken.recv().await?;
-                Some((Ok::<_, Late>(Frame::data(piece)), taken))
+                Some((Ok::<_, BodyTimeout>(Frame::data(piece)), taken))
             });
             let pieces = Box::pin(pieces);
             drop(TimedBody::new(
                 StreamBody::new(pieces),
-                PATIENCE,
-                is_awaited,
+                TIMEOUT,
+                is_expecting,
             ));
             let mut all = true;
             for _ in 0..100 {
                 all &= sent.send(Bytes::from_static(b"x")).await.is_ok();
             }
-            assert_eq!(all, !is_awaited);
+            assert_eq!(all, !is_expecting);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_may_take_long_but_not_stop() {
+    async fn a_slow_body_is_read_and_one_that_stops_fails() {
         let whole = body(&[29, 29, 29]).collect().await.unwrap();
         assert_eq!(whole.to_bytes(), "xxx");
         let error = body(&[1, 31]).collect().await.unwrap_err();
-        assert!(is_late(&*error));
+        assert!(is_body_timeout(&*error));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_reason_is_found_through_what_wraps_it() {
+    async fn a_timeout_is_found_among_the_causes_of_an_error() {
         let body = axum::body::Body::new(body(&[31]));
         let error = axum::body::to_bytes(body, 10).await.unwrap_err();
-        assert!(is_late(&std::io::Error::other(error)));
-        assert!(!is_late(&std::io::Error::other("else")));
+        assert!(is_body_timeout(&std::io::Error::other(error)));
+        assert!(!is_body_timeout(&std::io::Error::other("else")));
     }
 }

@@ -1,7 +1,7 @@
-//! A form's bytes, as long as they lead somewhere.
+//! Bounds the bytes that a multipart parser buffers.
 //!
-//! The parser of forms keeps what it cannot make sense of yet, without an end, and looks through all of it again with
-//! every piece that comes. So it gets one piece at a time, and no more once a number of them made no difference.
+//! The parser buffers input that it cannot parse yet, without a limit, and scans all of it again with every chunk. So it gets one
+//! chunk at a time, and none after a number of bytes without a field or content.
 
 use std::io;
 use std::pin::Pin;
@@ -12,38 +12,38 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 
-/// Bytes after which a field or some content must have come, and the longest piece.
+/// Largest number of bytes without a field or content, and the largest chunk.
 pub(super) const MAX_IDLE: usize = 64 << 10;
 
-/// How many bytes went by since a form last led somewhere.
+/// Counts the bytes since the last field or content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress(Arc<AtomicUsize>);
 
 impl Progress {
-    /// Notes that a field or some content has come.
-    pub(super) fn note(&self) {
+    /// Records that the parser returned a field or content.
+    pub(super) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Says whether too many bytes led nowhere.
+    /// Says whether there were too many bytes without a field or content.
     pub(super) fn is_stuck(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MAX_IDLE
     }
 }
 
 /// The bytes of a form.
-pub(super) struct Paced<S> {
-    pieces: S,
+pub(super) struct BoundedForm<S> {
+    chunks: S,
     rest: Bytes,
-    /// A piece was given and not looked at yet.
+    /// Whether the parser has got a chunk that it has not parsed yet.
     is_given: bool,
     progress: Progress,
 }
 
-impl<S> Paced<S> {
-    pub(super) fn new(pieces: S, progress: Progress) -> Self {
+impl<S> BoundedForm<S> {
+    pub(super) fn new(chunks: S, progress: Progress) -> Self {
         Self {
-            pieces,
+            chunks,
             rest: Bytes::new(),
             is_given: false,
             progress,
@@ -51,7 +51,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S, E> Stream for Paced<S>
+impl<S, E> Stream for BoundedForm<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -64,7 +64,7 @@ where
     ) -> Poll<Option<io::Result<Bytes>>> {
         let this = &mut *self;
         if std::mem::take(&mut this.is_given) {
-            // The parser takes all it can get before it looks at any of it.
+            // The parser reads everything that is available before it parses.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -72,16 +72,16 @@ where
             return Poll::Ready(Some(Err(io::ErrorKind::InvalidData.into())));
         }
         if this.rest.is_empty() {
-            match ready!(Pin::new(&mut this.pieces).poll_next(context)) {
-                Some(Ok(piece)) => this.rest = piece,
+            match ready!(Pin::new(&mut this.chunks).poll_next(context)) {
+                Some(Ok(chunk)) => this.rest = chunk,
                 Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
                 None => return Poll::Ready(None),
             }
         }
-        let piece = this.rest.split_to(this.rest.len().min(MAX_IDLE));
-        this.progress.0.fetch_add(piece.len(), Ordering::Relaxed);
+        let chunk = this.rest.split_to(this.rest.len().min(MAX_IDLE));
+        this.progress.0.fetch_add(chunk.len(), Ordering::Relaxed);
         this.is_given = true;
-        Poll::Ready(Some(Ok(piece)))
+        Poll::Ready(Some(Ok(chunk)))
     }
 }
 
@@ -100,7 +100,10 @@ mod tests {
         let pieces = stream::iter(pieces).map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
         let request = Request::builder()
             .header("content-type", "multipart/form-data; boundary=x")
-            .body(Body::from_stream(Paced::new(pieces, progress.clone())))
+            .body(Body::from_stream(BoundedForm::new(
+                pieces,
+                progress.clone(),
+            )))
             .unwrap();
         let form = Multipart::from_request(request, &()).await.unwrap();
         (form, progress)
@@ -114,10 +117,10 @@ mod tests {
         let pieces = [HEAD.to_vec(), long.clone(), b"\r\n--x--\r\n".to_vec()];
         let (mut form, progress) = form(vec![pieces.concat()]).await;
         let mut field = form.next_field().await.unwrap().unwrap();
-        progress.note();
+        progress.reset();
         let mut content = Vec::new();
         while let Some(piece) = field.chunk().await.unwrap() {
-            progress.note();
+            progress.reset();
             assert!(piece.len() <= 2 * MAX_IDLE);
             content.extend_from_slice(&piece);
         }
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn headers_without_an_end_are_not_kept() {
+    async fn headers_without_an_end_are_refused() {
         let mut pieces = vec![b"--x\r\nContent-Disposition: form-data; name=\"".to_vec()];
         pieces.extend(std::iter::repeat_n(vec![b'a'; MAX_IDLE], 10));
         let (mut form, progress) = form(pieces).await;
