@@ -18,9 +18,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
-/// How long a sandbox lives at least once somebody has connected, if nothing is said.
+/// Default time, from now, that a sandbox has at least after a connect.
 const LIFE: Duration = Duration::from_secs(300);
-/// The same for whoever resumes it.
+/// Default time after a resume.
 const LIFE_RESUMED: Duration = Duration::from_secs(15);
 
 /// Options of a connection.
@@ -50,13 +50,13 @@ pub(crate) async fn e2b_connect(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<Connect>>,
+    OptionalBody(options): OptionalBody<Option<Connect>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let wanted = wanted.unwrap_or_default();
+    let options = options.unwrap_or_default();
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let request = ConnectRequest {
-        timeout: Some(wanted.timeout.map_or(LIFE, duration)),
-        is_cold: wanted.memory == Some(false),
+        timeout: Some(options.timeout.map_or(LIFE, duration)),
+        is_cold: options.memory == Some(false),
     };
     let service = app.service();
     let connected = service
@@ -98,26 +98,26 @@ pub(crate) async fn e2b_resume(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<Resume>>,
+    OptionalBody(options): OptionalBody<Option<Resume>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let wanted = wanted.unwrap_or_default();
+    let options = options.unwrap_or_default();
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(
             ErrorKind::Conflict,
-            format!("sandbox `{}` runs already", sandbox.id),
+            format!("sandbox `{}` is already running", sandbox.id),
         )
         .into());
     }
     let id = sandbox.id.as_str();
-    let timeout = wanted.timeout.map_or(LIFE_RESUMED, duration);
+    let timeout = options.timeout.map_or(LIFE_RESUMED, duration);
     let request = ConnectRequest {
         timeout: Some(timeout),
-        is_cold: wanted.memory == Some(false),
+        is_cold: options.memory == Some(false),
     };
     let service = app.service();
     let mut sandbox = service.connect_for(&caller, id, request).await?.sandbox;
-    if let Some(is_paused) = wanted.auto_pause {
+    if let Some(is_paused) = options.auto_pause {
         let action = match is_paused {
             true => TimeoutAction::Pause,
             false => TimeoutAction::Delete,

@@ -23,12 +23,12 @@ use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
 use crate::model::network::PolicyDefaults;
 
-/// How long a sandbox lives if its maker does not say.
+/// Default time that a sandbox lives.
 const LIFE: Duration = Duration::from_secs(300);
-/// The same for clients of the first generation.
+/// Default time of a sandbox of the first version of the API.
 const LIFE_V1: Duration = Duration::from_secs(15);
 
-/// Seconds a sandbox may live. The service knows the operator's bound.
+/// Seconds that a sandbox lives. The service checks the operator's maximum.
 pub(crate) type Life = Whole<0, 315_360_000>;
 
 pub(crate) fn duration(life: Life) -> Duration {
@@ -103,20 +103,20 @@ impl NewSandbox {
             Some(provider) => format!("{provider}/{}", template.name),
             None => template.name,
         };
-        let words = self.metadata.unwrap_or_default().into_iter();
-        let words = words.map(|(name, value)| (name, MetadataValue::Text(value)));
-        let metadata = bounds::metadata("metadata", words.collect())?;
+        let labels = self.metadata.unwrap_or_default().into_iter();
+        let labels = labels.map(|(name, value)| (name, MetadataValue::Text(value)));
+        let metadata = bounds::metadata("metadata", labels.collect())?;
         let env = self.env_vars.unwrap_or_default();
         bounds::env("envVars", &env)?;
         if self.iam.is_some_and(|iam| has_tokens(&iam)) {
-            return Err(unavailable("iam", "tokens of other clouds"));
+            return Err(unavailable("iam", "tokens of E2B's identity service"));
         }
         let keeps_memory = self.auto_pause_memory.unwrap_or(true);
         let is_auto_resumed = self.auto_resume.is_some_and(|it| it.enabled);
         if is_auto_resumed && !keeps_memory {
             return Err(ServiceError::invalid(
                 "autoResume",
-                "a sandbox whose pause does not keep its memory cannot be woken by a request: leave out `autoResume`",
+                "requests cannot resume a sandbox whose pause does not keep its memory: leave out `autoResume`",
             )
             .into());
         }
@@ -145,16 +145,16 @@ impl NewSandbox {
     }
 }
 
-/// The policy asked for, else the operator's; with the word on who may open ports, which is the operator's too unless said.
+/// The requested policy, else the operator's. Whether ports are public is the operator's choice unless the request decides it.
 fn policy(
     app: &App,
     network: Option<Network>,
     allow_internet_access: Option<bool>,
 ) -> Result<NetworkPolicy, ApiError> {
-    let asked = network
+    let requested = network
         .unwrap_or_default()
         .into_policy(allow_internet_access, PolicyDefaults::from(app))?;
-    let mut policy = asked.unwrap_or_else(|| app.service().settings().default_network.clone());
+    let mut policy = requested.unwrap_or_else(|| app.service().settings().default_network.clone());
     policy
         .allow_public_traffic
         .get_or_insert(app.settings().e2b_public_traffic);
@@ -182,9 +182,9 @@ pub(crate) async fn e2b_create(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     key: IdempotencyKey,
-    Body(wanted): Body<NewSandbox>,
+    Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, wanted, LIFE).await
+    create(&app, &caller, key, new, LIFE).await
 }
 
 /// Create a short-lived sandbox
@@ -199,22 +199,22 @@ pub(crate) async fn e2b_create_v1(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     key: IdempotencyKey,
-    Body(wanted): Body<NewSandbox>,
+    Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, wanted, LIFE_V1).await
+    create(&app, &caller, key, new, LIFE_V1).await
 }
 
 async fn create(
     app: &App,
     caller: &Caller,
     key: IdempotencyKey,
-    wanted: NewSandbox,
+    new: NewSandbox,
     life: Duration,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let template = wanted.template_id.clone();
-    let request = wanted.into_request(app, key, life)?;
-    let made = app.service().create(caller, request).await;
-    let sandbox = made.map_err(|error| match error.kind {
+    let template = new.template_id.clone();
+    let request = new.into_request(app, key, life)?;
+    let created = app.service().create(caller, request).await;
+    let sandbox = created.map_err(|error| match error.kind {
         ErrorKind::NotFound if error.field == Some("template") => {
             template_name::not_found(app, &template, error)
         }

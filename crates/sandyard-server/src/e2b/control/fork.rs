@@ -19,7 +19,7 @@ use crate::e2b::error::E2bError;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
-/// How long a fork lives if its maker does not say.
+/// Default time that a fork lives.
 const LIFE: Duration = Duration::from_secs(15);
 
 /// Forks to create.
@@ -58,23 +58,23 @@ pub(crate) async fn e2b_fork(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<Fork>>,
+    OptionalBody(options): OptionalBody<Option<Fork>>,
 ) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
-    let wanted = wanted.unwrap_or_default();
+    let options = options.unwrap_or_default();
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let request = ForkRequest {
-        timeout: Some(wanted.timeout.map_or(LIFE, duration)),
+        timeout: Some(options.timeout.map_or(LIFE, duration)),
         ..ForkRequest::default()
     };
-    let count = wanted.count.map_or(1, |count| count.0 as usize);
+    let count = options.count.map_or(1, |count| count.0 as usize);
     let id = sandbox.id.as_str();
-    let made = app.service().fork_many(&caller, id, request, count).await?;
-    let view = |made: ServiceResult<Sandbox>| match made
+    let forks = app.service().fork_many(&caller, id, request, count).await?;
+    let view = |fork: ServiceResult<Sandbox>| match fork
         .and_then(|fork| SandboxView::new(&app, &caller, &fork))
     {
         Ok(view) => Forked::Sandbox(Box::new(view)),
         Err(error) => Forked::Error(E2bError::from(&error)),
     };
-    let forks = made.into_iter().map(view).collect();
+    let forks = forks.into_iter().map(view).collect();
     Ok((StatusCode::CREATED, Json(forks)))
 }

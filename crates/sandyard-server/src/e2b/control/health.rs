@@ -1,4 +1,4 @@
-//! `GET /health`: this server answers.
+//! `GET /health`: the control plane answers.
 
 /// Check that the E2B API answers
 ///

@@ -14,10 +14,9 @@ use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
-use crate::extract::Query;
-use crate::extract::decode_query;
+use crate::extract::{Query, decode_query};
 
-/// Says how many run of those that were asked for.
+/// Number of running sandboxes among the selected ones.
 const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
 
 /// Order of a list by creation time: `asc` oldest first, `desc` newest first.
@@ -25,13 +24,13 @@ const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bOrder)]
 pub(crate) enum Order {
-    /// The oldest.
+    /// Oldest first.
     Asc,
-    /// The newest.
+    /// Newest first.
     Desc,
 }
 
-/// Which sandboxes.
+/// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -78,7 +77,7 @@ pub(crate) async fn e2b_list(
     };
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let filter = SandboxFilter {
-        // Whoever sees everybody's elsewhere still has only its own through an SDK.
+        // An admin, too, sees only its own sandboxes through an SDK.
         owner: Some(caller.name.clone()),
         statuses: states
             .iter()
@@ -90,14 +89,16 @@ pub(crate) async fn e2b_list(
         created_from_ms: query.started_after.as_deref().map(read_time).transpose()?,
         is_oldest_first: matches!(query.order, Some(Order::Asc)),
         cursor: query.next_token,
-        limit: query.limit.map_or(pages::MOST, |limit| limit.0 as usize),
+        limit: query
+            .limit
+            .map_or(pages::MAX_ITEMS, |limit| limit.0 as usize),
         ..SandboxFilter::default()
     };
     let running = SandboxFilter {
         statuses: vec![SandboxStatus::Running],
         ..filter.clone()
     };
-    let total = match states.contains(&Wanted::Running) {
+    let total = match states.contains(&StateFilter::Running) {
         true => app.service().count(&caller, running).await?,
         false => 0,
     };
@@ -109,7 +110,7 @@ pub(crate) async fn e2b_list(
     Ok((headers, items))
 }
 
-/// Which sandboxes.
+/// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQueryV1 {
@@ -142,14 +143,14 @@ pub(crate) async fn e2b_list_v1(
     Ok(Json(page.items.iter().map(view).collect()))
 }
 
-/// A state to look for.
+/// A state to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum StateFilter {
     Running,
     Paused,
 }
 
-impl Wanted {
+impl StateFilter {
     fn statuses(self) -> &'static [SandboxStatus] {
         match self {
             Self::Running => &[SandboxStatus::Running],
@@ -158,8 +159,8 @@ impl Wanted {
     }
 }
 
-/// The states a query asks for: one parameter with commas, or several. None are all.
-fn states(query: &str) -> Result<Vec<Wanted>, ServiceError> {
+/// The states that a query selects: one parameter with commas, or several. Without one, all are selected.
+fn states(query: &str) -> Result<Vec<StateFilter>, ServiceError> {
     let mut states = Vec::new();
     for value in query
         .split('&')
@@ -170,12 +171,12 @@ fn states(query: &str) -> Result<Vec<Wanted>, ServiceError> {
             .filter(|word| !word.is_empty())
         {
             let state = match word {
-                "running" => Wanted::Running,
-                "paused" => Wanted::Paused,
+                "running" => StateFilter::Running,
+                "paused" => StateFilter::Paused,
                 _ => {
                     return Err(ServiceError::invalid(
                         "state",
-                        "`state` is `running`, `paused` or both",
+                        "`state` must be `running`, `paused` or both",
                     ));
                 }
             };
@@ -185,19 +186,19 @@ fn states(query: &str) -> Result<Vec<Wanted>, ServiceError> {
         }
     }
     if states.is_empty() {
-        states = vec![Wanted::Running, Wanted::Paused];
+        states = vec![StateFilter::Running, StateFilter::Paused];
     }
     Ok(states)
 }
 
-/// Reads a time.
+/// Parses a time.
 fn read_time(text: &str) -> Result<i64, ServiceError> {
     text.parse::<jiff::Timestamp>()
         .map(jiff::Timestamp::as_millisecond)
         .map_err(|_| {
             ServiceError::invalid(
                 "startedAfter",
-                "`startedAfter` is a time like `2026-01-31T12:00:00Z`",
+                "`startedAfter` must be a time like `2026-01-31T12:00:00Z`",
             )
         })
 }
@@ -208,11 +209,14 @@ mod tests {
 
     #[test]
     fn states_come_with_commas_or_one_by_one() {
-        let all = [Wanted::Running, Wanted::Paused];
+        let all = [StateFilter::Running, StateFilter::Paused];
         assert_eq!(states("").unwrap(), all);
         assert_eq!(states("state=running%2Cpaused&limit=3").unwrap(), all);
         assert_eq!(states("state=running&state=paused").unwrap(), all);
-        assert_eq!(states("state=paused,paused").unwrap(), [Wanted::Paused]);
+        assert_eq!(
+            states("state=paused,paused").unwrap(),
+            [StateFilter::Paused]
+        );
         assert!(states("state=gone").is_err());
     }
 

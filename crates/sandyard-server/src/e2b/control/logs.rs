@@ -16,8 +16,8 @@ use crate::error::ApiError;
 use crate::extract::Query;
 use crate::time::iso;
 
-/// Most lines that are looked at.
-const MOST: usize = 1000;
+/// Largest number of lines that are searched.
+const MAX_LINES: usize = 1000;
 
 /// Milliseconds since 1970.
 type Millis = Whole<0, 253_402_300_799_999>;
@@ -27,11 +27,13 @@ type Millis = Whole<0, 253_402_300_799_999>;
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bLogLevel)]
 pub(crate) enum Level {
+    /// Not used.
     Debug,
-    /// What commands write, and what happens to the sandbox.
+    /// Standard output of commands, and events of the sandbox.
     Info,
-    /// What commands write to standard error, and what the sandbox tried to reach and may not.
+    /// Standard error of commands, and connections that the network policy denied.
     Warn,
+    /// Not used.
     Error,
 }
 
@@ -83,13 +85,13 @@ fn level(source: LogSource) -> Level {
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bLogDirection)]
 pub(crate) enum Direction {
-    /// To later lines, the oldest first.
+    /// Later lines, oldest first.
     Forward,
-    /// To earlier lines, the newest first.
+    /// Earlier lines, newest first.
     Backward,
 }
 
-/// Which lines.
+/// The lines to read.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
@@ -135,7 +137,9 @@ pub(crate) async fn e2b_logs(
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let service = app.service();
-    let lines = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let lines = service
+        .logs(&caller, sandbox.id.as_str(), MAX_LINES)
+        .await?;
     let mut entries = lines.entries;
     let is_backward = query.direction == Some(Direction::Backward);
     entries.retain(|entry| {
@@ -152,13 +156,13 @@ pub(crate) async fn e2b_logs(
     if is_backward {
         entries.reverse();
     }
-    entries.truncate(query.limit.map_or(MOST, |limit| limit.0 as usize));
+    entries.truncate(query.limit.map_or(MAX_LINES, |limit| limit.0 as usize));
     Ok(Json(Logs {
         logs: entries.iter().map(Line::from).collect(),
     }))
 }
 
-/// Which lines.
+/// The lines to read.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQueryV1 {
@@ -207,11 +211,13 @@ pub(crate) async fn e2b_logs_v1(
 ) -> Result<Json<LogsV1>, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let service = app.service();
-    let lines = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let lines = service
+        .logs(&caller, sandbox.id.as_str(), MAX_LINES)
+        .await?;
     let mut entries = lines.entries;
     let start_ms = query.start.map_or(0, |start| start.0);
     entries.retain(|entry| entry.at_ms >= start_ms);
-    entries.truncate(query.limit.map_or(MOST, |limit| limit.0 as usize));
+    entries.truncate(query.limit.map_or(MAX_LINES, |limit| limit.0 as usize));
     let plain = |entry: &LogEntry| PlainLine {
         timestamp: iso(entry.at_ms),
         line: entry.text.clone(),

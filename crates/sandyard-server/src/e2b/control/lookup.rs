@@ -46,7 +46,7 @@ pub(crate) async fn e2b_delete(
     let sandbox = app.service().inspect(&caller, &named.id).await?;
     if sandbox.status == SandboxStatus::Deleted {
         return Err(ServiceError::no_sandbox(&named.id)
-            .hint("it is gone already")
+            .hint("it is already deleted")
             .into());
     }
     app.service().delete(&caller, sandbox.id.as_str()).await?;

@@ -19,13 +19,13 @@ use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
 use crate::time::iso;
 
-/// Most sandboxes that can be asked for at once.
-const MOST: usize = 100;
+/// Largest number of sandboxes in one request.
+const MAX_SANDBOXES: usize = 100;
 
 /// Seconds since 1970.
 type Seconds = Whole<0, 253_402_300_799>;
 
-/// From when to when.
+/// The period.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MetricsQuery {
@@ -94,7 +94,7 @@ pub(crate) async fn e2b_metrics(
 ) -> Result<Json<Vec<Metric>>, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let from_ms = query.start.map_or(0, |start| start.0 * 1000);
-    // To the end of that second.
+    // Until the end of that second.
     let to_ms = query.end.map_or(i64::MAX, |end| end.0 * 1000 + 999);
     if from_ms > to_ms {
         return Err(ServiceError::invalid("start", "`start` is after `end`").into());
@@ -125,7 +125,7 @@ async fn points(
     }
 }
 
-/// What it uses now, where nothing else is known; nothing, where not even that is.
+/// The current usage, for providers without a history; nothing if the provider does not report it either.
 async fn point_now(
     app: &App,
     caller: &Caller,
@@ -142,7 +142,7 @@ async fn point_now(
     let cache_bytes = usage.memory_cache_bytes.unwrap_or(0);
     Ok(vec![UsagePoint {
         at_ms: now_ms,
-        // It takes two looks to tell.
+        // One measurement does not tell.
         cpu_percent: 0.0,
         memory_bytes: memory.saturating_sub(cache_bytes),
         cache_bytes,
@@ -150,7 +150,7 @@ async fn point_now(
     }])
 }
 
-/// Which sandboxes.
+/// The sandboxes to measure.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ManyQuery {
@@ -185,10 +185,12 @@ pub(crate) async fn e2b_metrics_of_many(
         .split(',')
         .filter(|id| !id.is_empty())
         .collect();
-    if ids.is_empty() || ids.len() > MOST {
-        return Err(
-            ServiceError::invalid("sandbox_ids", format!("name 1 to {MOST} sandboxes")).into(),
-        );
+    if ids.is_empty() || ids.len() > MAX_SANDBOXES {
+        return Err(ServiceError::invalid(
+            "sandbox_ids",
+            format!("name 1 to {MAX_SANDBOXES} sandboxes"),
+        )
+        .into());
     }
     let mut sandboxes = BTreeMap::new();
     for id in ids {

@@ -1,17 +1,17 @@
-//! The control plane: sandboxes, snapshots and templates, one verb a file.
+//! The control plane: sandboxes, snapshots and templates, one verb per file.
 //!
-//! The paths are those of every generation of the SDKs. What differs between them is how long a sandbox lives by default, and
-//! that a resume of a running sandbox is refused where a connect is not.
+//! The paths are those of every version of the SDKs. The versions differ in the default time of a sandbox, and in that a resume of a
+//! running sandbox fails where a connect succeeds.
 //!
-//! E2B's sandboxes are ordinary ones whose time is counted from when it was set ([`Expiry::Fixed`]). Its `paused` is our paused
-//! or stopped: a pause without memory is a stop.
+//! Sandboxes of this dialect have a fixed end ([`Expiry::Fixed`]). Its state `paused` covers the statuses paused and stopped: a pause
+//! without memory is a stop.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `name` | which sandbox a path means |
-//! | `template_name` | which template a text means |
+//! | `name` | the sandbox that a path names |
+//! | `template_name` | the template that a text names |
 //! | `view` | a sandbox as this dialect shows it |
-//! | `network` | what it may reach, in E2B's words |
+//! | `network` | network policies in E2B's form |
 //! | the others | a verb or two each |
 //!
 //! [`Expiry::Fixed`]: sandyard_service::Expiry::Fixed
@@ -42,10 +42,10 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::route::{Route, route};
 
-/// What the agent in every sandbox is as good as.
+/// The version of E2B's agent that the agent in every sandbox is compatible with.
 pub(crate) const ENVD_VERSION: &str = "0.6.13";
 
-/// Its routes.
+/// The routes of the control plane.
 pub(crate) fn routes() -> Vec<Route> {
     let read = Access::Scope(Scope::Read);
     let used = Access::Scope(Scope::Use);

@@ -1,4 +1,4 @@
-//! Which sandbox a path means.
+//! The sandbox that a path names.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -32,31 +32,31 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// Old clients put the id of a client behind the sandbox's; ids have no dash, but aliases may.
+/// Removes the id of a client, which old clients append to that of the sandbox. Ids have no dash, but aliases may.
 pub(crate) fn without_client(text: &str) -> &str {
     match text.split_once('-') {
-        Some((id, _)) if id.len() >= LEAST_ID && id.parse::<SandboxId>().is_ok() => id,
+        Some((id, _)) if id.len() >= MIN_ID && id.parse::<SandboxId>().is_ok() => id,
         _ => text,
     }
 }
 
-/// Our ids have 20 characters; what is much shorter is the first word of an alias.
-const LEAST_ID: usize = 16;
+/// Ids of sandboxes have 20 characters; a much shorter text is the start of an alias.
+const MIN_ID: usize = 16;
 
-/// A sandbox as this dialect knows it: one that runs or is paused.
+/// A sandbox that runs or is paused: this dialect knows no others.
 pub(crate) async fn existing(app: &App, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
     let sandbox = app.service().inspect(caller, name).await?;
     match sandbox.status {
         SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped => Ok(sandbox),
         SandboxStatus::Creating => {
-            Err(ServiceError::no_sandbox(name).hint("it is still being made"))
+            Err(ServiceError::no_sandbox(name).hint("it is still being created"))
         }
         SandboxStatus::Error => {
             let why = sandbox.reason.unwrap_or_default();
             Err(ServiceError::no_sandbox(name).hint(format!("it failed: {why}")))
         }
         SandboxStatus::Deleting | SandboxStatus::Deleted => {
-            Err(ServiceError::no_sandbox(name).hint("it is gone"))
+            Err(ServiceError::no_sandbox(name).hint("it is deleted"))
         }
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_id_behind_the_sandboxs_is_not_looked_at() {
+    fn the_id_of_a_client_after_that_of_the_sandbox_is_ignored() {
         let id = "abcdefghijklmnopqrst";
         assert_eq!(without_client(id), id);
         assert_eq!(without_client("abcdefghijklmnopqrst-6532622b"), id);

@@ -1,4 +1,4 @@
-//! What a sandbox may reach, in E2B's words, and `PUT /sandboxes/{id}/network`.
+//! Network policies in E2B's form, and `PUT /sandboxes/{id}/network`.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::error::ApiError;
 use crate::extract::Body;
 use crate::model::network::{self as policy, PolicyDefaults, invalid_entry};
 
-/// Begins what E2B's gateway fills in by itself.
-const FILLED_IN: &str = "${e2b.";
+/// Prefix of variables that only E2B's gateway replaces.
+const E2B_VARIABLE: &str = "${e2b.";
 
 /// Egress policy of a sandbox for E2B clients.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -44,39 +44,39 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// As a policy of ours; none: nothing was said about what may be reached.
+    /// Converts it to a policy; none if it is empty.
     pub(crate) fn into_policy(
         self,
         allow_internet_access: Option<bool>,
-        otherwise: PolicyDefaults,
+        defaults: PolicyDefaults,
     ) -> Result<Option<NetworkPolicy>, ApiError> {
         if self.egress_proxy.is_some() {
             return Err(unavailable(
                 "network.egressProxy",
-                "another proxy to go out by",
+                "a proxy for outgoing connections",
             ));
         }
         if self.https_ports.is_some_and(|ports| !ports.is_empty()) {
-            let what = "a port that speaks TLS inside the sandbox";
+            let what = "ports that use TLS inside the sandbox";
             return Err(unavailable("network.httpsPorts", what));
         }
         let rules = self.rules.filter(|rules| !rules.is_null());
-        if rules.as_ref().is_some_and(is_filled_in) {
+        if rules.as_ref().is_some_and(has_e2b_variable) {
             return Err(unavailable(
                 "network.rules",
-                "a value that E2B fills in (`${e2b.…}`)",
+                "variables of E2B (`${e2b.…}`)",
             ));
         }
         let mut fields = Map::new();
-        let mut say = |name: &str, value: Option<Value>| {
+        let mut set = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
                 fields.insert(name.to_owned(), value);
             }
         };
-        say("allowOut", self.allow_out.map(Value::from));
-        say("denyOut", self.deny_out.map(Value::from));
-        say("rules", rules);
-        say(
+        set("allowOut", self.allow_out.map(Value::from));
+        set("denyOut", self.deny_out.map(Value::from));
+        set("rules", rules);
+        set(
             "allowPublicTraffic",
             self.allow_public_traffic.map(Value::from),
         );
@@ -86,17 +86,17 @@ impl Network {
     }
 }
 
-/// Says whether a rule has something in it that only E2B's own gateway knows.
-fn is_filled_in(rules: &Value) -> bool {
+/// Says whether a rule contains a variable that only E2B's gateway replaces.
+fn has_e2b_variable(rules: &Value) -> bool {
     match rules {
-        Value::String(text) => text.contains(FILLED_IN),
-        Value::Array(entries) => entries.iter().any(is_filled_in),
-        Value::Object(fields) => fields.values().any(is_filled_in),
+        Value::String(text) => text.contains(E2B_VARIABLE),
+        Value::Array(entries) => entries.iter().any(has_e2b_variable),
+        Value::Object(fields) => fields.values().any(has_e2b_variable),
         _ => false,
     }
 }
 
-/// The answer to what E2B has and we do not.
+/// The error for a feature of E2B that this server does not have.
 pub(crate) fn unavailable(field: &str, what: &str) -> ApiError {
     invalid_entry(
         field.to_owned(),
@@ -180,11 +180,11 @@ pub(crate) async fn e2b_set_network(
 ) -> Result<StatusCode, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let before = app.service().policy_of(&sandbox)?;
-    let otherwise = PolicyDefaults::from(&app);
-    let asked = update
+    let defaults = PolicyDefaults::from(&app);
+    let requested = update
         .network
-        .into_policy(update.allow_internet_access, otherwise)?;
-    let mut policy = match asked {
+        .into_policy(update.allow_internet_access, defaults)?;
+    let mut policy = match requested {
         Some(policy) => policy,
         None => app.service().settings().default_network.clone(),
     };

@@ -1,20 +1,20 @@
-//! Lists in pages: where the next one begins is in a header.
+//! Lists in pages: a header holds the token of the next page.
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use sandyard_service::ServiceError;
 use serde::Serialize;
 
-/// Says where the next page begins.
+/// Header with the token of the next page.
 const NEXT: HeaderName = HeaderName::from_static("x-next-token");
 
-/// Longest page, and the one of whoever does not say.
-pub(crate) const MOST: usize = 100;
+/// Largest and default number of items on a page.
+pub(crate) const MAX_ITEMS: usize = 100;
 
 /// Part of a list.
 pub(crate) type Listed<T> = (HeaderMap, Json<Vec<T>>);
 
-/// A page, and where the next one begins.
+/// A page with the token of the next one.
 pub(crate) fn page<T: Serialize>(items: Vec<T>, next: Option<String>) -> Listed<T> {
     let mut headers = HeaderMap::new();
     if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
@@ -23,7 +23,7 @@ pub(crate) fn page<T: Serialize>(items: Vec<T>, next: Option<String>) -> Listed<
     (headers, Json(items))
 }
 
-/// A page of a list that is held as a whole. The token is the name of the last item of the page before.
+/// Cuts a page from a complete list. The token is the name of the last item of the page before.
 pub(crate) fn cut<T>(
     mut items: Vec<T>,
     name: impl Fn(&T) -> &str,
@@ -33,8 +33,8 @@ pub(crate) fn cut<T>(
     if let Some(after) = after {
         let last = items.iter().position(|item| name(item) == after);
         let last = last.ok_or_else(|| {
-            ServiceError::invalid("nextToken", "there is no page that ended like this")
-                .hint("begin again without `nextToken`")
+            ServiceError::invalid("nextToken", "unknown page token")
+                .hint("start again without `nextToken`")
         })?;
         items.drain(..=last);
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_follow_each_other_without_gap() {
+    fn pages_have_no_gaps() {
         let all = ["a", "b", "c", "d", "e"];
         let (mut seen, mut next) = (Vec::new(), None::<String>);
         loop {

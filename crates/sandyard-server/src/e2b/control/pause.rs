@@ -37,20 +37,20 @@ pub(crate) async fn e2b_pause(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<Pause>>,
+    OptionalBody(options): OptionalBody<Option<Pause>>,
 ) -> Result<StatusCode, ApiError> {
-    let wanted = wanted.unwrap_or_default();
+    let options = options.unwrap_or_default();
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {
         return Err(ServiceError::new(
             ErrorKind::Conflict,
-            format!("sandbox `{id}` is paused already"),
+            format!("sandbox `{id}` is already paused"),
         )
         .into());
     }
     let service = app.service();
-    if wanted.require_healthy_guest == Some(true) {
+    if options.require_healthy_guest == Some(true) {
         let live = service.live(&caller, id).await?;
         live.agent.health().await.map_err(|error| {
             ServiceError::new(
@@ -60,7 +60,7 @@ pub(crate) async fn e2b_pause(
             .source(error)
         })?;
     }
-    match wanted.memory {
+    match options.memory {
         Some(false) => service.stop(&caller, id).await?,
         _ => service.pause(&caller, id, None).await?,
     };

@@ -1,22 +1,22 @@
-//! `/secrets`: what E2B keeps for its own gateway to fill in.
+//! `/secrets`: not supported in this dialect.
 //!
-//! A secret of E2B's may go wherever a rule of any sandbox sends it. Ours are bound to hosts when they are kept, and E2B's
-//! calls have no place for those; so nothing is kept here, and whoever asks is told where to.
+//! A secret of E2B may be sent to any host that a rule names. Secrets of this server are bound to hosts when they are stored, and E2B's
+//! calls have no field for hosts. So every call fails, with a hint to the native API.
 
 use axum::Json;
 use sandyard_core::ErrorKind;
 
 use crate::error::ApiError;
 
-/// Nothing: no secret can be kept here.
-type Never = Result<Json<[(); 0]>, ApiError>;
+/// A result that is always an error.
+type Unsupported = Result<Json<[(); 0]>, ApiError>;
 
-fn not_here() -> Never {
+fn unsupported() -> Unsupported {
     Err(ApiError::new(
         ErrorKind::Unsupported,
-        "secrets are not kept through E2B's calls: they do not say which hosts a secret may go to",
+        "E2B's API cannot store secrets here: it does not name the hosts that may get a secret",
     )
-    .hint("keep it with `sandyard secret` or PUT /secrets/{name} of the native API, which binds it to hosts"))
+    .hint("use `sandyard secret` or PUT /secrets/{name} of the native API, which binds the secret to hosts"))
 }
 
 /// List secrets (not supported)
@@ -26,8 +26,8 @@ fn not_here() -> Never {
     get, path = "/e2b/secrets", operation_id = "e2b_list_secrets", tag = "e2b",
     responses((status = 200, description = "Never returned."))
 )]
-pub(crate) async fn e2b_list_secrets() -> Never {
-    not_here()
+pub(crate) async fn e2b_list_secrets() -> Unsupported {
+    unsupported()
 }
 
 /// Create a secret (not supported)
@@ -37,8 +37,8 @@ pub(crate) async fn e2b_list_secrets() -> Never {
     post, path = "/e2b/secrets", operation_id = "e2b_create_secret", tag = "e2b",
     responses((status = 201, description = "Never returned."))
 )]
-pub(crate) async fn e2b_create_secret() -> Never {
-    not_here()
+pub(crate) async fn e2b_create_secret() -> Unsupported {
+    unsupported()
 }
 
 /// Get a secret (not supported)
@@ -49,8 +49,8 @@ pub(crate) async fn e2b_create_secret() -> Never {
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 200, description = "Never returned."))
 )]
-pub(crate) async fn e2b_get_secret() -> Never {
-    not_here()
+pub(crate) async fn e2b_get_secret() -> Unsupported {
+    unsupported()
 }
 
 /// Update a secret (not supported)
@@ -61,8 +61,8 @@ pub(crate) async fn e2b_get_secret() -> Never {
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 200, description = "Never returned."))
 )]
-pub(crate) async fn e2b_update_secret() -> Never {
-    not_here()
+pub(crate) async fn e2b_update_secret() -> Unsupported {
+    unsupported()
 }
 
 /// Delete a secret (not supported)
@@ -73,6 +73,6 @@ pub(crate) async fn e2b_update_secret() -> Never {
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 204, description = "Never returned."))
 )]
-pub(crate) async fn e2b_delete_secret() -> Never {
-    not_here()
+pub(crate) async fn e2b_delete_secret() -> Unsupported {
+    unsupported()
 }

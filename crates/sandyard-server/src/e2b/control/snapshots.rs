@@ -1,6 +1,6 @@
-//! `POST /sandboxes/{id}/snapshots` and `GET /snapshots`. They are removed as templates are.
+//! `POST /sandboxes/{id}/snapshots` and `GET /snapshots`. Snapshots are deleted like templates.
 //!
-//! A snapshot keeps files, not memory: what is made from it starts anew.
+//! A snapshot keeps files, not memory.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query};
 
-/// What every name ends with that has no tag of its own.
+/// Tag of names without a tag.
 const TAG: &str = ":default";
 
 /// Request to create a snapshot.
@@ -69,11 +69,11 @@ pub(crate) async fn e2b_snapshot(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<NewSnapshot>>,
+    OptionalBody(new): OptionalBody<Option<NewSnapshot>>,
 ) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
-    let wanted = wanted.unwrap_or_default().name;
-    let alias = wanted.as_deref().map(template_name::plain);
+    let name = new.unwrap_or_default().name;
+    let alias = name.as_deref().map(template_name::plain);
     let snapshot = app
         .service()
         .snapshot_as(&caller, sandbox.id.as_str(), alias)
@@ -81,7 +81,7 @@ pub(crate) async fn e2b_snapshot(
     Ok((StatusCode::CREATED, Json(snapshot.into())))
 }
 
-/// Which snapshots.
+/// The snapshots to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -121,7 +121,9 @@ pub(crate) async fn e2b_list_snapshots(
     if let Some(name) = query.name.as_deref().map(template_name::plain) {
         snapshots.retain(|one| one.name == name || one.alias.as_deref() == Some(name));
     }
-    let limit = query.limit.map_or(pages::MOST, |limit| limit.0 as usize);
+    let limit = query
+        .limit
+        .map_or(pages::MAX_ITEMS, |limit| limit.0 as usize);
     let token = query.next_token.as_deref();
     let (page, next) = pages::cut(snapshots, |one| &one.name, limit, token)?;
     Ok(pages::page(

@@ -1,32 +1,32 @@
-//! Which template a text means.
+//! The template that a text names.
 //!
-//! E2B writes templates as `name`, `team/name` and `name:tag`. A team is an owner here, and everybody only finds its own and
-//! those for everybody, so the team says nothing, unless it is the name of a provider: `docker/python:3.12` chooses that.
-//! Tags come with the building of templates: until then there is one of each, but with Docker.
+//! E2B writes templates as `name`, `team/name` and `name:tag`. The team is ignored: a caller finds its own templates and public ones.
+//! But if it is the name of a provider, it selects that provider: `docker/python:3.12`. Templates have no tags yet, except where the
+//! provider's own have.
 
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_service::{ServiceError, ServiceResult, Snapshot};
 
 use crate::app::App;
 
-/// Tags that mean the template itself.
+/// Tags that are ignored.
 const TAGS: [&str; 2] = [":default", ":latest"];
-/// E2B's name of what sandboxes start from by default.
+/// E2B's name of the default template.
 pub(crate) const BASE: &str = "base";
-/// Templates that the SDKs ask for by themselves, and the folder of the source tree with what each is made of.
+/// Templates that the SDKs use by default, and the folder of the source tree that each is built from.
 const BUILT: [(&str, &str); 2] = [
     ("code-interpreter-v1", "templates/code-interpreter"),
     ("mcp-gateway", "templates/mcp-gateway"),
 ];
-/// Longest text that is looked at.
+/// Longest name, in bytes.
 const MAX_LEN: usize = 512;
 
-/// The name without team and without a tag that says nothing.
+/// The name without the team and an ignored tag.
 pub(crate) fn plain(text: &str) -> &str {
     without_tag(text.rsplit('/').next().unwrap_or(text))
 }
 
-/// Refuses what can be no template's name.
+/// Checks the name of a template.
 fn check(text: &str) -> ServiceResult<&str> {
     let name = plain(text);
     checked(text, name)
@@ -40,21 +40,21 @@ fn checked<'t>(text: &str, name: &'t str) -> ServiceResult<&'t str> {
     Err(missing("").hint("a template's name has letters, digits and `-_.`"))
 }
 
-/// A template that was named, and whose it is.
+/// A template that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// The provider that was named with it.
+    /// The provider, if the text names one.
     pub(crate) provider: Option<String>,
     /// The template's own name.
     pub(crate) name: String,
 }
 
-/// What a text names, as it was written.
+/// Parses the name of a template.
 pub(crate) fn read(app: &App, text: &str) -> ServiceResult<Name> {
     match app.service().provider_in_template(text) {
         Some((provider, rest)) => Ok(Name {
             provider: Some(provider.to_owned()),
-            // What follows is the provider's own way to name templates, slashes and all.
+            // The rest is a name of the provider's own, which may contain slashes.
             name: checked(text, without_tag(rest))?.to_owned(),
         }),
         None => Ok(Name {
@@ -64,7 +64,7 @@ pub(crate) fn read(app: &App, text: &str) -> ServiceResult<Name> {
     }
 }
 
-/// How a template of a provider is written here.
+/// The name of a provider's template in this dialect.
 pub(crate) fn shown(app: &App, provider: &str, name: &str) -> String {
     match provider == app.service().provider_info().name {
         true => name.to_owned(),
@@ -78,7 +78,7 @@ fn without_tag(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// What a provider's sandboxes start from by default, by its real name; none: it is none of this server's.
+/// The default template of a provider; none if this server does not have the provider.
 pub(crate) fn default_name_of(app: &App, provider: &str) -> Option<String> {
     let providers = app.service().providers();
     let known = providers
@@ -90,14 +90,14 @@ pub(crate) fn default_name_of(app: &App, provider: &str) -> Option<String> {
     })
 }
 
-/// What sandboxes start from by default, by its real name.
+/// The default template.
 fn default_name(app: &App) -> String {
     let set = app.service().settings().default_template.clone();
     set.filter(|name| name != BASE)
         .unwrap_or_else(|| app.service().provider_info().default_template)
 }
 
-/// The real name of what a caller means; that need not exist.
+/// Replaces aliases by the name of the template, which need not exist.
 pub(crate) async fn resolve(app: &App, caller: &Caller, text: &str) -> ServiceResult<Name> {
     let mut read = read(app, text)?;
     if read.name == BASE || read.name == "default" {
@@ -130,7 +130,7 @@ pub(crate) fn not_found(app: &App, text: &str, error: ServiceError) -> ServiceEr
     }
 }
 
-/// There is no such template, and what to do about that.
+/// The error for a template that does not exist, with what to do.
 pub(crate) fn missing(text: &str) -> ServiceError {
     let shown: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
     let name = plain(&shown);
@@ -140,10 +140,10 @@ pub(crate) fn missing(text: &str) -> ServiceError {
             "not installed: build it from `{folder}` as templates/README.md says, then `sandyard template import {name} FILE`"
         )
     } else if name.contains(':') {
-        "there are no tags here: leave out what follows the colon".to_owned()
+        "templates have no tags here: leave out the colon and the text after it".to_owned()
     } else {
         format!(
-            "GET /templates lists what there is; `sandyard template import {name} FILE` adds one, leaving it out means `{BASE}`"
+            "GET /templates lists all; `sandyard template import {name} FILE` adds one; the default is `{BASE}`"
         )
     };
     ServiceError::new(ErrorKind::NotFound, format!("no template `{shown}`"))
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn teams_and_empty_tags_say_nothing() {
+    fn teams_and_default_tags_are_ignored() {
         for text in ["kept", "team/kept", "kept:default", "a/kept:latest"] {
             assert_eq!(plain(text), "kept");
         }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_the_sdks_ask_for_by_themselves_are_told_how_to_get() {
+    fn the_error_for_a_missing_template_says_how_to_get_it() {
         let hint = |name: &str| missing(name).hint.unwrap();
         assert!(hint("code-interpreter-v1").contains("`templates/code-interpreter`"));
         assert!(hint("mcp-gateway").contains("`templates/mcp-gateway`"));

@@ -79,11 +79,11 @@ pub(crate) struct TemplateDetail {
     builds: [(); 0],
 }
 
-/// All templates a caller may use, by name.
+/// All templates that a caller may use, ordered by id.
 async fn all(app: &App, caller: &Caller) -> ServiceResult<Vec<TemplateView>> {
     let snapshots = app.service().snapshots(caller, None).await?;
     let providers = app.service().providers();
-    // Those of a provider that cannot be reached are not there for now: this dialect has no way to say more.
+    // Templates of a provider that cannot be reached are left out: this dialect cannot report more.
     let templates = app.service().templates(caller).await?.templates;
     let view = |template: Template| {
         let snapshot = snapshots.iter().find(|one| one.name == template.info.name);
@@ -114,11 +114,11 @@ fn view(
         None => Some(shown(&template.name)),
     };
     let template_id = match snapshot {
-        // Where a snapshot is follows from what it is.
+        // The id of a snapshot determines its provider.
         Some(_) => template.name.clone(),
         None => shown(&template.name),
     };
-    let made = iso(template.created_ms.unwrap_or(0));
+    let created = iso(template.created_ms.unwrap_or(0));
     TemplateView {
         build_id: BUILD_ID,
         cpu_count: limits.cpu_millis.div_ceil(1000).max(1),
@@ -127,8 +127,8 @@ fn view(
         public: snapshot.is_none(),
         names: alias.iter().cloned().collect(),
         aliases: alias.into_iter().collect(),
-        created_at: made.clone(),
-        updated_at: made,
+        created_at: created.clone(),
+        updated_at: created,
         created_by: (),
         last_spawned_at: (),
         spawn_count: 0,
@@ -140,7 +140,7 @@ fn view(
     }
 }
 
-/// Finds one by whatever it may be called.
+/// Finds a template by any of its names.
 async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateView> {
     let named = template_name::resolve(app, caller, text).await?;
     let id = match &named.provider {
@@ -167,7 +167,7 @@ pub(crate) async fn e2b_list_templates(
     Ok(Json(all(&app, &caller).await?))
 }
 
-/// Which templates.
+/// The templates to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -196,7 +196,9 @@ pub(crate) async fn e2b_list_templates_v2(
 ) -> Result<pages::Listed<TemplateView>, ApiError> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let templates = all(&app, &caller).await?;
-    let limit = query.limit.map_or(pages::MOST, |limit| limit.0 as usize);
+    let limit = query
+        .limit
+        .map_or(pages::MAX_ITEMS, |limit| limit.0 as usize);
     let token = query.next_token.as_deref();
     let (page, next) = pages::cut(templates, |one| &one.template_id, limit, token)?;
     Ok(pages::page(page, next))
@@ -289,7 +291,7 @@ pub(crate) async fn e2b_delete_template(
 pub(crate) async fn e2b_build_template() -> ApiError {
     ApiError::new(
         ErrorKind::Unsupported,
-        "templates cannot be built through this API yet",
+        "building templates is not supported",
     )
-    .hint("import a root with `sandyard template import`, or make a sandbox as you want it and keep it as a snapshot")
+    .hint("import a root file system with `sandyard template import`, or prepare a sandbox and create a snapshot of it")
 }

@@ -38,11 +38,11 @@ pub(crate) async fn e2b_set_timeout(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    Body(wanted): Body<SetTimeout>,
+    Body(request): Body<SetTimeout>,
 ) -> Result<StatusCode, ApiError> {
     let sandbox = running(&app, &caller, &named.id).await?;
     let request = TimeoutRequest {
-        timeout: duration(wanted.timeout),
+        timeout: duration(request.timeout),
         action: None,
         expiry: Some(Expiry::Fixed),
     };
@@ -73,18 +73,18 @@ pub(crate) async fn e2b_refresh(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     named: Named,
-    OptionalBody(wanted): OptionalBody<Option<Refresh>>,
+    OptionalBody(request): OptionalBody<Option<Refresh>>,
 ) -> Result<StatusCode, ApiError> {
     let sandbox = running(&app, &caller, &named.id).await?;
-    let asked = wanted.unwrap_or_default().duration;
-    let seconds = asked.map_or(15, |seconds| seconds.0.unsigned_abs());
+    let duration = request.unwrap_or_default().duration;
+    let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());
     app.service()
         .extend(&caller, sandbox.id.as_str(), Duration::from_secs(seconds))
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A sandbox that runs. One that is paused has no time to change; the oldest SDKs resume it when it is not found here.
+/// A running sandbox. A paused one has no timeout; the oldest SDKs resume a sandbox that is not found here.
 async fn running(app: &App, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
     let sandbox = name::existing(app, caller, name).await?;
     match sandbox.status {

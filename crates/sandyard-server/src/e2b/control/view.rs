@@ -13,7 +13,7 @@ use super::template_name::{self, BASE};
 use crate::app::App;
 use crate::time::iso;
 
-/// What stands for a client; old SDKs put it behind a sandbox's id.
+/// Id of the client; old SDKs append it to the id of the sandbox.
 const CLIENT_ID: &str = "sandyard";
 
 /// State of a sandbox.
@@ -21,9 +21,9 @@ const CLIENT_ID: &str = "sandyard";
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bState)]
 pub(crate) enum State {
-    /// It does.
+    /// The sandbox runs.
     Running,
-    /// It is paused, or stopped.
+    /// The sandbox is paused or stopped.
     Paused,
 }
 
@@ -74,7 +74,7 @@ impl SandboxView {
     pub(crate) fn new(app: &App, caller: &Caller, sandbox: &Sandbox) -> ServiceResult<Self> {
         let policy = app.service().policy_of(sandbox)?;
         let is_public = policy.allow_public_traffic == Some(true);
-        // Both tokens are credentials for what the scope `use` protects.
+        // Both tokens give the rights of the scope `use`.
         let may_use = caller.has(Scope::Use);
         Ok(Self {
             template_id: template_id(app, sandbox),
@@ -159,9 +159,9 @@ impl ListedView {
             volume_mounts: sandbox
                 .mounts
                 .iter()
-                .map(|mounted| MountView {
-                    name: mounted.name.clone(),
-                    path: mounted.path.clone(),
+                .map(|mount| MountView {
+                    name: mount.name.clone(),
+                    path: mount.path.clone(),
                 })
                 .collect(),
         }
@@ -175,7 +175,7 @@ impl ListedView {
 pub(crate) struct LifecycleView {
     /// Whether a request wakes the sandbox when it is paused.
     auto_resume: bool,
-    /// `pause` or `kill`.
+    /// What happens at the end of its time: `pause` or `kill`.
     on_timeout: &'static str,
 }
 
@@ -212,7 +212,7 @@ impl DetailView {
         names: &Names,
     ) -> ServiceResult<Self> {
         let policy = app.service().policy_of(sandbox)?;
-        // Whoever has it is root inside, which is more than looking on.
+        // The token gives root rights inside, which is more than the scope `read`.
         let may_use = caller.has(Scope::Use);
         Ok(Self {
             listed: ListedView::new(app, sandbox, names),
@@ -236,12 +236,12 @@ impl DetailView {
     }
 }
 
-/// Cores, of which E2B has whole ones.
+/// Number of cores, rounded up: E2B has whole ones.
 pub(crate) fn cpu_count(sandbox: &Sandbox) -> u32 {
     sandbox.limits.cpu_millis.div_ceil(1000).max(1)
 }
 
-/// When a sandbox's time is over, or was.
+/// End of a sandbox's time.
 fn end_ms(app: &App, sandbox: &Sandbox) -> i64 {
     app.service()
         .expires_ms(sandbox)
@@ -250,12 +250,12 @@ fn end_ms(app: &App, sandbox: &Sandbox) -> i64 {
         .unwrap_or(sandbox.last_activity_ms)
 }
 
-/// What snapshots are called by their owner.
+/// Names of snapshots, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Finds them, if any of these sandboxes was made from a snapshot.
+    /// Reads them, if any of these sandboxes was created from a snapshot.
     pub(crate) async fn find(
         app: &App,
         caller: &Caller,
@@ -269,7 +269,7 @@ impl Names {
         Ok(Self(snapshots.into_iter().filter_map(named).collect()))
     }
 
-    /// What a sandbox's template is called; none: it has no name but its own.
+    /// Name of a sandbox's template; none if it has only an id.
     fn of(&self, app: &App, sandbox: &Sandbox) -> Option<String> {
         if is_from_snapshot(sandbox) {
             return self.0.get(&sandbox.template).cloned();
@@ -284,10 +284,10 @@ impl Names {
     }
 }
 
-/// What to make another one like it from.
+/// Id to create a similar sandbox from.
 fn template_id(app: &App, sandbox: &Sandbox) -> String {
     match is_from_snapshot(sandbox) {
-        // Where it is follows from what it is.
+        // The id of a snapshot determines its provider.
         true => sandbox.template.clone(),
         false => template_name::shown(app, &sandbox.provider, &sandbox.template),
     }

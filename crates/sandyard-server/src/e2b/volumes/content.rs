@@ -1,4 +1,4 @@
-//! `/volumecontent/{id}/file`: contents of files, in pieces both ways.
+//! `/volumecontent/{id}/file`: contents of files, streamed both ways.
 
 use std::io;
 
@@ -40,17 +40,17 @@ pub(super) async fn e2b_read_volume_file(
         file => file.map_err(with_client_paths)?,
     };
     let size = file.size();
-    let pieces = stream::unfold(file, |mut file| async move {
-        let piece = file.next().await?.map_err(io::Error::other);
-        Some((piece, file))
+    let chunks = stream::unfold(file, |mut file| async move {
+        let chunk = file.next().await?.map_err(io::Error::other);
+        Some((chunk, file))
     });
-    let mut response = Response::new(Body::from_stream(pieces));
+    let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/octet-stream"),
     );
-    // What a volume holds must never run as a page of this server.
+    // The content of a volume must never run as a page of this server.
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
@@ -83,7 +83,7 @@ pub(super) async fn e2b_write_volume_file(
     refuse_if(
         before.as_ref(),
         E2bVolumeEntryType::Directory,
-        "this is a folder",
+        "the path is a folder",
     )?;
     if before.is_none() {
         let parent = target.parent();
@@ -96,30 +96,30 @@ pub(super) async fn e2b_write_volume_file(
                 parent.make_dir(owner, true).await?;
             }
             _ => {
-                // Writing would make one that is not there.
+                // Writing would create a missing folder.
                 let above = parent.stat().await?;
                 refuse_if(
                     Some(&above),
                     E2bVolumeEntryType::File,
-                    "this is in no folder",
+                    "the parent of the path is not a folder",
                 )?;
             }
         }
     }
-    // Beside the old one, which stays until all of the new one is there.
-    let place = match &before {
-        Some(before) if before.kind == E2bVolumeEntryType::File => beside(&inside),
+    // A new file is written beside the old one, which stays until the new one is complete.
+    let destination = match &before {
+        Some(before) if before.kind == E2bVolumeEntryType::File => temporary_path(&inside),
         _ => inside.clone(),
     };
     let upload = read_body(&app, body);
     upload
-        .write_all(&target.agent, &place)
+        .write_all(&target.agent, &destination)
         .await
         .map_err(with_client_paths)?;
-    if place != inside
-        && let Err(error) = target.agent.rename(&place, &inside).await
+    if destination != inside
+        && let Err(error) = target.agent.rename(&destination, &inside).await
     {
-        let _ = target.agent.remove(&place).await;
+        let _ = target.agent.remove(&destination).await;
         return Err(with_client_paths(error).into());
     }
     let attributes = match before {
@@ -129,14 +129,14 @@ pub(super) async fn e2b_write_volume_file(
             mode: attributes.mode.or(Some(before.mode & 0o7777)),
         },
         Some(_) => attributes,
-        None => attributes.or_usual(0o666),
+        None => attributes.or_default(0o666),
     };
     target.change(attributes).await?;
     Ok((StatusCode::CREATED, Json(target.stat().await?)))
 }
 
-/// A name in the same folder that nothing has.
-fn beside(path: &str) -> String {
+/// An unused name in the same folder.
+fn temporary_path(path: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     format!("{folder}/.{}.part", random_uuid())
 }

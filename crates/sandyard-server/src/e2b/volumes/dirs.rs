@@ -1,4 +1,4 @@
-//! `/volumecontent/{id}/dir`: what a folder holds, and new ones.
+//! `/volumecontent/{id}/dir`: lists and creates folders.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,10 +16,10 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{PathName, Query};
 
-/// Deepest listing.
+/// Largest depth of a listing.
 const MAX_DEPTH: u32 = 100;
 
-/// Which folder, and how deep.
+/// A folder to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
@@ -31,7 +31,7 @@ pub(super) struct ListQuery {
     depth: Option<u32>,
 }
 
-/// What is to be made, whose it is and who may do what with it.
+/// A file or folder to create.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MakeQuery {
@@ -76,7 +76,7 @@ pub(super) async fn e2b_list_volume_dir(
 ) -> Result<Response, ApiError> {
     let depth = query.depth.unwrap_or(1).max(1);
     if depth > MAX_DEPTH {
-        let message = format!("`depth` is at most {MAX_DEPTH}");
+        let message = format!("`depth` must be at most {MAX_DEPTH} (got {depth})");
         return Err(ServiceError::invalid("depth", message).into());
     }
     let volume = app.service().volume(&caller, &volume).await?;

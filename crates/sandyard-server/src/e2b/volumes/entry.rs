@@ -1,21 +1,25 @@
-//! A file or folder as this dialect shows it, read from what `find` prints.
+//! A file or folder as this dialect shows it, parsed from the output of `find`.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What `find` is to print of each: texts that end with a NUL, which no name can hold.
+/// Output format of `find` for each entry: fields that end with a NUL, which no name contains.
 pub(super) const FORMAT: &str = r"%y\0%s\0%m\0%U\0%G\0%A@\0%T@\0%C@\0%l\0%P\0";
-/// How many texts that are.
+/// Number of fields of an entry.
 pub(super) const FIELDS: usize = 10;
 
 /// Kind of an entry of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum E2bVolumeEntryType {
+    /// A regular file.
     File,
+    /// A folder.
     Directory,
+    /// A symbolic link.
     Symlink,
+    /// A device, socket or pipe.
     Unknown,
 }
 
@@ -48,7 +52,7 @@ pub(super) struct E2bVolumeEntry {
     target: Option<String>,
 }
 
-/// Reads what `find` printed of `start` and what is below it; none: that is not what it prints.
+/// Parses the output of `find` for `start` and the entries below it; none if it is malformed.
 pub(super) fn read_all(start: &str, printed: &[u8]) -> Option<Vec<E2bVolumeEntry>> {
     let Some(printed) = printed.strip_suffix(b"\0") else {
         return printed.is_empty().then(Vec::new);
@@ -109,12 +113,12 @@ fn time(text: &str) -> Option<String> {
     let micros: String = fraction.chars().chain("000000".chars()).take(6).collect();
     let nanos = micros.parse::<i32>().ok()?.checked_mul(1000)?;
     let seconds: i64 = seconds.parse().ok()?;
-    // Files can have times that no calendar has.
+    // Files can have times outside the calendar.
     let at = Timestamp::new(seconds, if seconds < 0 { 0 } else { nanos }).unwrap_or_default();
     Some(format!("{at:.6}"))
 }
 
-/// A path as seen from the volume's root, without `.`, `..` and doubled slashes: nothing is above the root.
+/// Normalises a path: no `.`, `..` or doubled slashes, and nothing above the root.
 pub(super) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_find_prints_is_read() {
+    fn the_output_of_find_is_parsed() {
         let printed = b"d\x004096\x00755\x000\x000\x001700000000.5000000000\x001.0000000000\x00-5.25\x00\x00\x00\
             l\x003\x00777\x001000\x001001\x000.0\x000.0\x000.0\x00a\nb\x00x/new\nline\x00";
         let entries = read_all("/top", printed).unwrap();

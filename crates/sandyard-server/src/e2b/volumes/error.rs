@@ -1,10 +1,10 @@
-//! What goes wrong with the contents of a volume, in words a client knows.
+//! Failures with the contents of a volume, with paths as the client knows them.
 
 use sandyard_core::ErrorKind;
 use sandyard_provider::VOLUME_PATH;
 use sandyard_service::ServiceError;
 
-/// There is nothing at a path.
+/// Nothing exists at a path.
 pub(super) fn not_found(path: &str) -> ServiceError {
     ServiceError::new(
         ErrorKind::FileNotFound,
@@ -12,52 +12,52 @@ pub(super) fn not_found(path: &str) -> ServiceError {
     )
 }
 
-/// What it means that a program failed with a path: what it said at last tells.
-pub(super) fn of(path: &str, said: &[u8], doing: &str) -> ServiceError {
-    let said = String::from_utf8_lossy(said);
+/// Translates the failure of a program, by the end of its error output.
+pub(super) fn of(path: &str, output: &[u8], doing: &str) -> ServiceError {
+    let output = String::from_utf8_lossy(output);
     let because = |kind: ErrorKind, why: &str| {
         ServiceError::new(kind, format!("cannot {doing} `{}`: {why}", shown(path)))
     };
-    let has = |words: &str| said.trim_end().ends_with(words);
+    let has = |text: &str| output.trim_end().ends_with(text);
     match () {
         () if has("No such file or directory") => not_found(path),
         () if has("Not a directory") && matches!(doing, "look at" | "remove") => not_found(path),
         () if has("Not a directory") => {
-            because(ErrorKind::Invalid, "it is no folder, or in none").field("path")
+            because(ErrorKind::Invalid, "it or a parent is not a folder").field("path")
         }
-        () if has("File exists") => because(ErrorKind::Conflict, "it is there already"),
+        () if has("File exists") => because(ErrorKind::Conflict, "it already exists"),
         () if has("No space left on device") => because(ErrorKind::NoSpace, "the volume is full"),
         () if has("File name too long") => {
             because(ErrorKind::Invalid, "the name is too long").field("path")
         }
         () if has("Too many levels of symbolic links") => {
-            because(ErrorKind::Invalid, "links lead round in a circle").field("path")
+            because(ErrorKind::Invalid, "its links form a loop").field("path")
         }
-        () => because(ErrorKind::AgentFailed, &shown(&outside(&said))),
+        () => because(ErrorKind::AgentFailed, &shown(&client_paths(&output))),
     }
 }
 
-/// Says what an agent said, with paths as the client knows them.
+/// Replaces the paths in an agent's error by those that the client knows.
 pub(super) fn with_client_paths(error: impl Into<ServiceError>) -> ServiceError {
     let mut error = error.into();
-    error.message = outside(&error.message);
+    error.message = client_paths(&error.message);
     error
 }
 
-/// A text with paths as the client knows them, whichever quotes are around them.
-fn outside(text: &str) -> String {
-    let mut said = text.to_owned();
+/// A text with paths as the client knows them, in any quotes.
+fn client_paths(text: &str) -> String {
+    let mut result = text.to_owned();
     for quote in ['\'', '"', '`', ' '] {
-        said = said.replace(&format!("{quote}{VOLUME_PATH}/"), &format!("{quote}/"));
+        result = result.replace(&format!("{quote}{VOLUME_PATH}/"), &format!("{quote}/"));
         for end in [quote, ':'] {
             let root = format!("{quote}{VOLUME_PATH}{end}");
-            said = said.replace(&root, &format!("{quote}/{end}"));
+            result = result.replace(&root, &format!("{quote}/{end}"));
         }
     }
-    said
+    result
 }
 
-/// A text from outside, fit for a message.
+/// An untrusted text, made safe for a message.
 fn shown(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(200).collect()
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_understood() {
+    fn failures_of_programs_are_translated() {
         for (said, doing, kind) in [
             (
                 "find: '/volume/a': No such file or directory\n",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_of_paths_as_they_know_them() {
+    fn messages_have_paths_as_the_client_knows_them() {
         for (said, wanted) in [
             ("'/volume/a': gone", "'/a': gone"),
             ("path '/volume' is a directory", "path '/' is a directory"),

@@ -1,5 +1,5 @@
-//! What a folder holds, gathered from what `find` prints. Folders can hold millions, and what runs in the keeper may print
-//! anything, so all of it is bounded: how much is kept, how much one entry may say, and for how long.
+//! Lists a folder from the output of `find`. A folder may have millions of entries, and the output is not trusted, so everything is
+//! bounded: the number of entries, the bytes of all and of each, and the time.
 
 use std::time::Duration;
 
@@ -13,34 +13,34 @@ use sandyard_service::ServiceError;
 use super::entry::{FIELDS, read_all};
 use super::error;
 
-/// Most entries of a listing.
+/// Largest number of entries.
 pub(super) const MAX_ENTRIES: usize = 10_000;
-/// Most bytes of a listing, the folder's own path before each entry's included.
+/// Largest size in bytes; the path of the folder counts for each entry.
 const MAX_BYTES: usize = 4 << 20;
-/// Most bytes of one entry: a hundred names and where a link leads.
+/// Largest size of one entry in bytes: a hundred names and the target of a link.
 const MAX_ENTRY: usize = 32 << 10;
-/// Most that is kept of what `find` complains about.
+/// Bytes that are kept of the errors that `find` prints.
 const MAX_ERRORS: usize = 16 << 10;
-/// How long it may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What was printed so far.
+/// The output so far.
 #[derive(Debug, Default)]
-struct Gathered {
+struct Listing {
     printed: Vec<u8>,
     errors: Vec<u8>,
-    /// Texts that ended.
+    /// Complete fields.
     fields: usize,
-    /// Where the entry that is being printed begins.
+    /// Start of the incomplete entry.
     begin: usize,
-    /// Length of the folder's own path.
+    /// Length of the folder's path.
     prefix: usize,
 }
 
-impl Gathered {
-    /// Takes some more of it; refused once it is too much.
-    fn take(&mut self, piece: &[u8]) -> Result<(), ServiceError> {
-        for byte in piece {
+impl Listing {
+    /// Adds output; fails if it is too much.
+    fn add(&mut self, output: &[u8]) -> Result<(), ServiceError> {
+        for byte in output {
             self.printed.push(*byte);
             if *byte == 0 {
                 self.fields += 1;
@@ -49,7 +49,7 @@ impl Gathered {
                 }
             }
             let entries = self.fields / FIELDS;
-            // The folder itself is one more.
+            // The folder itself is an entry too.
             if entries > MAX_ENTRIES + 1 || self.printed.len() + entries * self.prefix > MAX_BYTES {
                 return Err(too_many());
             }
@@ -61,19 +61,19 @@ impl Gathered {
     }
 }
 
-/// Runs a `find` that prints [`super::entry::FORMAT`] of a folder and what is in it; returns the latter as JSON. `path` is
-/// the folder's as the client knows it.
+/// Runs a `find` that prints [`super::entry::FORMAT`] for a folder and its entries; returns the entries as JSON. `path` is the folder as
+/// the client knows it.
 pub(super) async fn list(
     agent: &AgentClient,
     process: ProcessConfig,
     path: &str,
 ) -> Result<Bytes, ServiceError> {
-    let mut gathered = Gathered {
+    let mut listing = Listing {
         prefix: path.len(),
-        ..Gathered::default()
+        ..Listing::default()
     };
-    let gathering = gather(agent, process, &mut gathered);
-    match tokio::time::timeout(PATIENCE, gathering).await {
+    let reading = read_output(agent, process, &mut listing);
+    match tokio::time::timeout(TIMEOUT, reading).await {
         Ok(done) => done?,
         Err(_) => {
             let message = "listing the folder took too long";
@@ -81,17 +81,17 @@ pub(super) async fn list(
         }
     }
     let path = path.to_owned();
-    // Reading and writing thousands of them would keep others waiting.
-    let read = tokio::task::spawn_blocking(move || write(&path, &gathered));
+    // Parsing thousands of entries would block other tasks.
+    let read = tokio::task::spawn_blocking(move || write(&path, &listing));
     read.await.map_err(|error| {
-        ServiceError::new(ErrorKind::Internal, "the work broke off").source(error)
+        ServiceError::new(ErrorKind::Internal, "the listing failed").source(error)
     })?
 }
 
-async fn gather(
+async fn read_output(
     agent: &AgentClient,
     process: ProcessConfig,
-    gathered: &mut Gathered,
+    listing: &mut Listing,
 ) -> Result<(), ServiceError> {
     let request = StartRequest {
         process,
@@ -99,7 +99,7 @@ async fn gather(
         ..StartRequest::default()
     };
     let options = StartOptions {
-        timeout: Some(PATIENCE),
+        timeout: Some(TIMEOUT),
         user: None,
         retain_as: None,
     };
@@ -107,16 +107,16 @@ async fn gather(
     let mut stream = started.map_err(error::with_client_paths)?;
     while let Some(event) = stream.next().await {
         match event.map_err(error::with_client_paths)? {
-            ProcessEvent::Data(Output::Stderr(piece)) => {
-                let room = MAX_ERRORS.saturating_sub(gathered.errors.len());
-                gathered
+            ProcessEvent::Data(Output::Stderr(output)) => {
+                let free = MAX_ERRORS.saturating_sub(listing.errors.len());
+                listing
                     .errors
-                    .extend_from_slice(&piece[..room.min(piece.len())]);
+                    .extend_from_slice(&output[..free.min(output.len())]);
             }
             ProcessEvent::Data(output) => {
-                if let Err(error) = gathered.take(output.bytes()) {
+                if let Err(error) = listing.add(output.bytes()) {
                     let process = ProcessSelector::Pid(stream.pid());
-                    // One that cannot be killed ends when its time is over.
+                    // A process that cannot be killed ends at its time limit.
                     let _ = agent.signal(process, Signal::KILL).await;
                     return Err(error);
                 }
@@ -128,29 +128,29 @@ async fn gather(
     Err(unreadable())
 }
 
-fn write(path: &str, gathered: &Gathered) -> Result<Bytes, ServiceError> {
-    let entries = read_all(path, &gathered.printed).ok_or_else(unreadable)?;
-    // The folder comes first. What could not be looked at below it vanished meanwhile.
+fn write(path: &str, listing: &Listing) -> Result<Bytes, ServiceError> {
+    let entries = read_all(path, &listing.printed).ok_or_else(unreadable)?;
+    // The folder comes first. Entries that could not be read were removed meanwhile.
     match entries.split_first() {
         Some((folder, below)) if folder.path == path => {
             let written = serde_json::to_vec(below);
             written.map(Bytes::from).map_err(|_| unreadable())
         }
-        _ => Err(error::of(path, &gathered.errors, "list")),
+        _ => Err(error::of(path, &listing.errors, "list")),
     }
 }
 
 fn too_many() -> ServiceError {
     let message = format!(
-        "the folder has too many entries: at most {MAX_ENTRIES}, and {} MiB, are listed at once",
+        "the folder has too many entries: a listing has at most {MAX_ENTRIES} and {} MiB",
         MAX_BYTES >> 20
     );
     ServiceError::invalid("path", message)
-        .hint("list it with a smaller depth or a folder further down, or look at it in a sandbox that has the volume")
+        .hint("use a smaller depth or a folder further down, or list it in a sandbox that mounts the volume")
 }
 
 pub(super) fn unreadable() -> ServiceError {
-    let message = "what the volume holds cannot be read";
+    let message = "the volume helper sent an unreadable answer";
     ServiceError::new(ErrorKind::AgentFailed, message)
 }
 
@@ -160,22 +160,22 @@ mod tests {
 
     const ENTRY: &[u8] = b"f\x001\x00644\x000\x000\x000\x000\x000\x00\x00";
 
-    fn gather_many(prefix: usize, name: &str, count: usize) -> Result<Gathered, ServiceError> {
-        let mut gathered = Gathered {
+    fn listing_of(prefix: usize, name: &str, count: usize) -> Result<Listing, ServiceError> {
+        let mut listing = Listing {
             prefix,
-            ..Gathered::default()
+            ..Listing::default()
         };
         for _ in 0..count {
-            gathered.take(ENTRY)?;
-            gathered.take(name.as_bytes())?;
-            gathered.take(b"\0")?;
+            listing.add(ENTRY)?;
+            listing.add(name.as_bytes())?;
+            listing.add(b"\0")?;
         }
-        Ok(gathered)
+        Ok(listing)
     }
 
     #[test]
-    fn too_much_is_refused_before_it_is_kept() {
-        assert!(gather_many(1, "a", MAX_ENTRIES + 1).is_ok());
+    fn a_listing_that_is_too_large_fails() {
+        assert!(listing_of(1, "a", MAX_ENTRIES + 1).is_ok());
         let long = "a".repeat(255);
         for (prefix, name, count) in [
             (1, "a", MAX_ENTRIES + 2),
@@ -183,24 +183,24 @@ mod tests {
             // Each entry's path begins with the folder's.
             (4096, "a", 1100),
         ] {
-            let refused = gather_many(prefix, name, count).unwrap_err();
+            let refused = listing_of(prefix, name, count).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Invalid);
             assert!(refused.message.contains("too many entries"), "{refused}");
         }
         let endless = "a".repeat(MAX_ENTRY + 1);
-        let refused = gather_many(1, &endless, 1).unwrap_err();
+        let refused = listing_of(1, &endless, 1).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::AgentFailed);
     }
 
     #[test]
-    fn the_folder_itself_is_not_in_it() {
-        let mut gathered = gather_many(1, "", 1).unwrap();
-        gathered.take(ENTRY).unwrap();
-        gathered.take(b"x\0").unwrap();
-        let written = write("/d", &gathered).unwrap();
+    fn the_folder_itself_is_left_out() {
+        let mut listing = listing_of(1, "", 1).unwrap();
+        listing.add(ENTRY).unwrap();
+        listing.add(b"x\0").unwrap();
+        let written = write("/d", &listing).unwrap();
         let entries: serde_json::Value = serde_json::from_slice(&written).unwrap();
         assert_eq!(entries.as_array().unwrap().len(), 1);
         assert_eq!(entries[0]["path"], "/d/x");
-        assert!(write("/d", &Gathered::default()).is_err());
+        assert!(write("/d", &Listing::default()).is_err());
     }
 }

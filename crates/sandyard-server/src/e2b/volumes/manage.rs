@@ -1,4 +1,4 @@
-//! `/volumes`: list, make, look at, remove.
+//! `/volumes`: list, create, get, delete.
 
 use axum::Json;
 use axum::extract::State;

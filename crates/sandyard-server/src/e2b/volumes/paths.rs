@@ -1,4 +1,4 @@
-//! `/volumecontent/{id}/path`: attributes of files and folders, and their end.
+//! `/volumecontent/{id}/path`: attributes and removal of files and folders.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,8 +1,8 @@
-//! Where a path of a volume leads when the links on the way are followed: in the volume, or it is refused. Links that lead
-//! out of it would show, and let be overwritten, what the keeper itself consists of.
+//! Resolves the links of a path, which must stay in the volume. Links that lead out of it would read or overwrite files of the volume
+//! helper.
 //!
-//! A sandbox that has the volume may change a link between the answer and what is done next. What that reaches is the keeper
-//! of that volume alone, which is small and has no way out.
+//! A sandbox that mounts the volume may change a link between the check and the use. That reaches only the helper of this volume, which
+//! is small and has no network.
 
 use sandyard_agent_client::Output;
 use sandyard_agent_client::wire::process::ProcessConfig;
@@ -15,23 +15,23 @@ use super::{error, listing};
 /// A path as the agent knows it, in the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RealPath {
-    /// The folder it is in; no links are in this.
+    /// Its parent folder, without links.
     folder: String,
-    /// In that folder; a link, perhaps.
+    /// The path in that folder; it may be a link.
     itself: String,
-    /// Where that leads; none: out of the volume.
+    /// The target with links followed; none if it is outside the volume.
     end: Option<String>,
 }
 
 impl RealPath {
-    /// The program that says where a path leads; what is not there is no failure.
-    pub(super) fn question(path: &str) -> ProcessConfig {
+    /// The program that resolves a path, which need not exist.
+    pub(super) fn resolver(path: &str) -> ProcessConfig {
         let (folder, _) = split(path);
         let [folder, path] = [folder, path].map(|path| format!("{VOLUME_PATH}{path}"));
         process("realpath", &["-m", "-z", "--", &folder, &path])
     }
 
-    /// Reads what that program says.
+    /// Parses the output of that program.
     pub(super) fn read(path: &str, output: &Output) -> Result<Self, ServiceError> {
         if output.exit.exit_code != 0 {
             return Err(error::of(path, &output.stderr, "look at"));
@@ -55,17 +55,17 @@ impl RealPath {
         })
     }
 
-    /// The path, of a link the link.
+    /// The path itself; of a link, the link.
     pub(super) fn itself(&self) -> &str {
         &self.itself
     }
 
-    /// The path, of a link where it leads.
+    /// The path with links followed.
     pub(super) fn end(&self, path: &str) -> Result<String, ServiceError> {
         self.end.clone().ok_or_else(|| leads_out(path))
     }
 
-    /// The folder it is in.
+    /// Its parent folder.
     pub(super) fn parent(&self) -> Self {
         Self {
             folder: self.folder.clone(),
@@ -75,7 +75,7 @@ impl RealPath {
     }
 }
 
-/// A path's folder, empty for the root, and its name there, empty for the root itself.
+/// The parent folder of a path and its name there; both are empty for the root.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -91,7 +91,7 @@ fn leads_out(path: &str) -> ServiceError {
         "path",
         format!("a link at `{shown}` leads out of the volume"),
     )
-    .hint("what it leads to is only there in sandboxes")
+    .hint("its target exists only in sandboxes that mount the volume")
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_is_refused() {
+    fn links_out_of_the_volume_are_refused() {
         let plain = read("/a/b", "/volume/x\0/volume/y\0").unwrap();
         assert_eq!(plain.itself(), "/volume/x/b");
         assert_eq!(plain.end("/a/b").unwrap(), "/volume/y");

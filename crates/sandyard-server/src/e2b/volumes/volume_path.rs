@@ -1,8 +1,8 @@
-//! What is asked of the agent that sees a volume.
+//! Operations on a path of a volume, by the agent of its volume helper.
 //!
-//! The agent tells of files less than this dialect shows, so programs of the keeper are run instead: without a shell, with
-//! paths that begin with a slash. Links are followed beforehand, see [`super::real_path`]: what they name outside the volume is
-//! the keeper's own.
+//! The agent reports fewer attributes than this dialect shows, so programs of the volume helper run instead: without a shell, with paths
+//! that begin with a slash. Links are followed beforehand ([`super::real_path`]), since outside the volume they lead to files of the volume
+//! helper itself.
 
 use axum::body::Bytes;
 use sandyard_agent_client::{AgentClient, Output};
@@ -18,13 +18,13 @@ use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 
-/// The highest id inside a sandbox.
+/// Highest user or group id inside a sandbox.
 const MAX_ID: u32 = 65_535;
 
-/// Who owns what is made when nobody says: the first ordinary user of a sandbox.
+/// Default owner of new files and folders: the first ordinary user of a sandbox.
 const DEFAULT_ID: u32 = 1000;
 
-/// Who is to own something, and who may do what with it.
+/// Owner and permissions of a file or folder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attributes {
     pub(super) uid: Option<u32>,
@@ -33,27 +33,27 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Refuses a mode that is none, and ids that no sandbox has.
+    /// Checks that the ids and the mode are in range.
     pub(super) fn check(self) -> Result<Self, ServiceError> {
         for (field, id) in [("uid", self.uid), ("gid", self.gid)] {
             if id.is_some_and(|id| id > MAX_ID) {
                 return Err(ServiceError::invalid(
                     field,
-                    format!("ids are 0 to {MAX_ID} in sandboxes"),
+                    format!("`{field}` must be 0 to {MAX_ID}"),
                 ));
             }
         }
         match self.mode {
             Some(mode) if mode > 0o7777 => Err(ServiceError::invalid(
                 "mode",
-                format!("`mode` is at most {}, which is 0o7777", 0o7777),
+                format!("`mode` must be at most {} (0o7777)", 0o7777),
             )),
             _ => Ok(self),
         }
     }
 
-    /// The same, with the usual values for what nobody said.
-    pub(super) fn or_usual(self, mode: u32) -> Self {
+    /// The same, with default values for missing ones.
+    pub(super) fn or_default(self, mode: u32) -> Self {
         Self {
             uid: self.uid.or(Some(DEFAULT_ID)),
             gid: self.gid.or(Some(DEFAULT_ID)),
@@ -62,45 +62,45 @@ impl Attributes {
     }
 }
 
-/// A path of a volume, and the agent that sees it.
+/// A path of a volume, and the agent of its volume helper.
 pub(super) struct VolumePath {
     pub(super) agent: AgentClient,
-    /// As seen from the volume's root.
+    /// Path from the root of the volume.
     pub(super) path: String,
-    /// Where that is for the agent.
+    /// The path as the agent sees it.
     real: RealPath,
 }
 
 impl VolumePath {
-    /// Opens a volume to do something with a path of it.
+    /// Opens a path of a volume.
     pub(super) async fn open(
         app: &App,
         caller: &Caller,
         volume: &str,
         path: &str,
     ) -> Result<Self, ApiError> {
-        // Empty is the root for some clients.
+        // Some clients send an empty path for the root.
         bounds::text("path", path, 0, bounds::MAX_PATH)?;
         let agent = app.service().open_volume(caller, volume).await?;
         let path = clean(path);
-        let answer = agent.run(RealPath::question(&path), &run_options()).await;
+        let answer = agent.run(RealPath::resolver(&path), &run_options()).await;
         let answer = answer.map_err(error::with_client_paths)?;
         let real = RealPath::read(&path, &answer)?;
         Ok(Self { agent, path, real })
     }
 
-    /// Where the path is for the agent, and if it is a link, where that leads. Refused if that is not in the volume.
+    /// The path as the agent sees it, with links followed. Fails if it leads out of the volume.
     pub(super) fn inside(&self) -> Result<String, ServiceError> {
         self.real.end(&self.path)
     }
 
-    /// What is known of the path; of the link itself, if it is one.
+    /// Attributes of the path; of a link, those of the link itself.
     pub(super) async fn stat(&self) -> Result<E2bVolumeEntry, ApiError> {
         let found = self.try_stat().await?;
         Ok(found.ok_or_else(|| self.not_found())?)
     }
 
-    /// The same; none: there is nothing.
+    /// The same; none if nothing exists there.
     pub(super) async fn try_stat(&self) -> Result<Option<E2bVolumeEntry>, ApiError> {
         let itself = self.real.itself();
         let output = self
@@ -116,38 +116,39 @@ impl VolumePath {
         }
     }
 
-    /// What a folder holds, down to some depth, as JSON; of a link, the folder it leads to.
+    /// The entries of a folder, down to a depth, as JSON. Links are followed.
     pub(super) async fn list(&self, depth: u32) -> Result<Bytes, ApiError> {
         let (folder, depth) = (format!("{}/.", self.inside()?), depth.to_string());
         let arguments = [&folder, "-maxdepth", &depth, "-printf", FORMAT];
         Ok(listing::list(&self.agent, process("find", &arguments), &self.path).await?)
     }
 
-    /// Makes a folder; with `parents`, also those above it, and one that is there is fine.
+    /// Creates a folder; with `parents`, also missing ones above it, and an existing one is no error.
     pub(super) async fn make_dir(
         &self,
         attributes: Attributes,
         parents: bool,
     ) -> Result<(), ApiError> {
-        let attributes = attributes.or_usual(0o777);
+        let attributes = attributes.or_default(0o777);
         if !parents {
             let itself = self.real.itself();
-            self.must("mkdir", &["--", itself], "make").await?;
+            self.run_checked("mkdir", &["--", itself], "make").await?;
             return self.set(&[itself.to_owned()], attributes).await;
         }
         let inside = self.inside()?;
         let missing = self.missing(&inside).await?;
-        // Refused where a file is in its place.
-        self.must("mkdir", &["-p", "--", &inside], "make").await?;
+        // Fails if the path is a file.
+        self.run_checked("mkdir", &["-p", "--", &inside], "make")
+            .await?;
         let Some((last, above)) = missing.split_last() else {
             return Ok(());
         };
         if !above.is_empty() {
-            let usual = Attributes {
+            let default = Attributes {
                 mode: Some(0o777),
                 ..attributes
             };
-            self.set(above, usual).await?;
+            self.set(above, default).await?;
         }
         self.set(std::slice::from_ref(last), attributes).await
     }
@@ -162,20 +163,22 @@ impl VolumePath {
         }
     }
 
-    /// Sets who owns the path, and who may do what with it.
+    /// Changes owner and permissions of the path.
     pub(super) async fn change(&self, attributes: Attributes) -> Result<(), ApiError> {
         self.set(&[self.inside()?], attributes).await
     }
 
-    /// Removes the path with all that is in it.
+    /// Removes the path with everything in it.
     pub(super) async fn remove(&self) -> Result<(), ApiError> {
         if self.path == "/" {
-            return Err(ServiceError::invalid("path", "the root of a volume stays")
-                .hint("remove what is in it, or the volume itself")
-                .into());
+            return Err(
+                ServiceError::invalid("path", "the root of a volume cannot be removed")
+                    .hint("remove its entries, or delete the volume")
+                    .into(),
+            );
         }
         self.stat().await?;
-        self.must("rm", &["-rf", "--", self.real.itself()], "remove")
+        self.run_checked("rm", &["-rf", "--", self.real.itself()], "remove")
             .await
     }
 
@@ -183,7 +186,7 @@ impl VolumePath {
         error::not_found(&self.path)
     }
 
-    /// Which of the path and the folders above it are not there, from the top.
+    /// The missing ones of the path and the folders above it, from the top.
     async fn missing(&self, inside: &str) -> Result<Vec<String>, ApiError> {
         let below = inside.strip_prefix(VOLUME_PATH).unwrap_or_default();
         let ends = below.match_indices('/').skip(1).map(|(at, _)| at);
@@ -209,18 +212,23 @@ impl VolumePath {
             }
         };
         let mode = attributes.mode.map(|mode| format!("{mode:o}"));
-        // The owner first: giving a file away clears bits of its mode.
+        // The owner first: chown(2) clears bits of the mode.
         for (program, value) in [("chown", owner), ("chmod", mode)] {
             let Some(value) = value else { continue };
             let mut arguments = vec!["--", &value];
             arguments.extend(paths.iter().map(String::as_str));
-            self.must(program, &arguments, "change").await?;
+            self.run_checked(program, &arguments, "change").await?;
         }
         Ok(())
     }
 
-    /// Runs a program that must do its work.
-    async fn must(&self, program: &str, arguments: &[&str], doing: &str) -> Result<(), ApiError> {
+    /// Runs a program, and fails if it fails.
+    async fn run_checked(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        doing: &str,
+    ) -> Result<(), ApiError> {
         let output = self.run(program, arguments).await?;
         match output.exit.exit_code {
             0 => Ok(()),
@@ -234,7 +242,7 @@ impl VolumePath {
         Ok(output.map_err(error::with_client_paths)?)
     }
 
-    /// What a program that failed means.
+    /// The failure of a program.
     fn failure(&self, output: &Output, doing: &str) -> ServiceError {
         error::of(&self.path, &output.stderr, doing)
     }
