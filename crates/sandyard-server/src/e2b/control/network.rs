@@ -80,9 +80,9 @@ impl Network {
             "allowPublicTraffic",
             self.allow_public_traffic.map(Value::from),
         );
-        say("maskRequestHost", self.mask_request_host.map(Value::from));
-        let said = (!fields.is_empty()).then_some(Value::Object(fields));
-        policy::parse_with_access(said, allow_internet_access, otherwise)
+        set("maskRequestHost", self.mask_request_host.map(Value::from));
+        let policy = (!fields.is_empty()).then_some(Value::Object(fields));
+        policy::parse_with_access(policy, allow_internet_access, defaults)
     }
 }
 
