@@ -93,6 +93,11 @@ fn modules_of_the_server_form_no_cycle() {
 }
 
 #[test]
+fn modules_of_the_service_form_no_cycle() {
+    assert_acyclic("sandyard-service");
+}
+
+#[test]
 fn dialects_do_not_import_each_other() {
     let edges = dependencies(&read("sandyard-server"), &ModulePath::new());
     for dialect in DIALECTS {
