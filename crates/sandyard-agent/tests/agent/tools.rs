@@ -288,7 +288,7 @@ fn a_panic_of_a_tool_is_not_its_end_and_goes_to_the_log() {
     let mut line = env.dial();
     assert_eq!(line.ask("panic"), "alive");
     assert_eq!(line.ask("on"), "on");
-    wait_until("the log has it", || env.log().contains("as query_sent"));
+    wait_until("the log has it", || env.log().contains("as asked"));
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn one_that_keeps_dying_is_left_alone_for_a_while() {
         "{text}"
     );
     assert!(env.agent.is_healthy());
-    wait_until("it may try retry", || {
+    wait_until("it may try again", || {
         env.agent.dial(env.port).0.status == 101
     });
 }
@@ -358,7 +358,7 @@ fn a_program_that_has_the_port_does_not_pose_as_the_tool_server() {
     assert_eq!(
         env.who()["listener"],
         false,
-        "the port is the program's, the host's dials are local_end"
+        "the port is the program's, the host's dials go to the tool server"
     );
     assert!(listener.accept().is_err(), "nobody was sent to it");
 }
