@@ -14,8 +14,10 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 /// Bytes reserved for the log, and as many for the database file.
 const RESERVE_BYTES: u64 = 16 << 20;
-/// On a small disk each of the two is at most this part of it. From about 40 MB on the log still has room for the thousand
-/// pages after which SQLite makes a checkpoint, so that its blocks are used again.
+/// On a small disk each of the two is at most this part of it.
+///
+/// From about 40 MB on the log still has room for the thousand pages after which SQLite makes a checkpoint, so that its blocks are
+/// used again.
 const MAX_PART: u64 = 8;
 /// With less free space than this, an I/O error counts as a full disk: file systems keep a few blocks for themselves.
 const FULL_BELOW_BYTES: u64 = 1 << 20;

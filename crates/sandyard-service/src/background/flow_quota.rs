@@ -1,5 +1,7 @@
-//! How many flows are recorded one by one. A flow costs its sandbox nothing and stays stored for weeks, so each sandbox and each owner
-//! has a quota. Flows beyond it are counted, and the counts are recorded.
+//! How many flows are recorded one by one.
+//!
+//! A flow costs its sandbox nothing and stays stored for weeks, so each sandbox and each owner has a quota. Flows beyond it are
+//! counted, and the counts are recorded.
 
 use std::time::Instant;
 

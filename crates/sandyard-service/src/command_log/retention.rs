@@ -30,8 +30,9 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the files that were last written longest ago, of all sandboxes, until the rest has at most `max_bytes`. The newest file of
-/// each log is removed last, because it has the line numbers and the running commands.
+/// Removes the files that were last written longest ago, of all sandboxes, until the rest has at most `max_bytes`.
+///
+/// The newest file of each log is removed last, because it has the line numbers and the running commands.
 pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
     let mut all: Vec<(bool, SystemTime, u64, PathBuf, PathBuf)> = Vec::new();
     for id in folders(root)? {

@@ -27,8 +27,10 @@ const MANUAL_PAUSE: Duration = Duration::from_millis(10);
 /// Pause after a failure, so that a broken database is not queried all the time.
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
-/// The queue over the table of timers. With Redis, servers find due timers in its index instead of querying the database. Claims are always in
-/// the database, so a timer fires once whatever Redis returns or loses.
+/// The queue over the table of timers.
+///
+/// With Redis, servers find due timers in its index instead of querying the database. Claims are always in the database, so a timer
+/// fires once whatever Redis returns or loses.
 #[derive(Clone)]
 pub struct Timers {
     inner: Arc<Inner>,
