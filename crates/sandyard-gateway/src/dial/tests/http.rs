@@ -138,7 +138,7 @@ async fn plain_http_gets_the_bare_connection() {
 }
 
 #[tokio::test]
-async fn a_proxys_refusal_is_reported() {
+async fn refusal_by_the_proxy_is_reported() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(17_000));
     let many = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(17_000));
     let endless = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);

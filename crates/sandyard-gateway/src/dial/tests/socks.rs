@@ -172,7 +172,7 @@ async fn credentials_are_checked() {
 }
 
 #[tokio::test]
-async fn a_proxys_refusal_is_reported() {
+async fn refusal_by_the_proxy_is_reported() {
     for (reply_bytes, expected) in [
         (&b""[..], "connection closed"),
         (
