@@ -196,8 +196,8 @@ fuzz_target!(
         options.limits = Limits { entries: 100, bytes: 1 << 20 };
         let result = store.import_tar("t", &archive[..], options);
         if let Ok(imported) = &result {
-            assert!(imported.tally.done.entries <= 100);
-            assert!(imported.tally.done.bytes <= 1 << 20);
+            assert!(imported.counts.done.entries <= 100);
+            assert!(imported.counts.done.bytes <= 1 << 20);
         }
         check_outside(root);
         for directory in ["store/layers", "store/templates"] {

@@ -65,7 +65,7 @@ def test_two_hundred_come_and_go_ten_at_a_time(server, dockerd):
     elapsed = stopwatch()
     with Watcher(server) as watcher, ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(whole_life, range(SANDBOXES)))
-    print(f"\n{SANDBOXES} Docker sandboxes, {AT_ONCE} at a time, in {elapsed():.1f} s; {watcher.measurement()}")
+    print(f"\n{SANDBOXES} Docker sandboxes, {AT_ONCE} at a time, in {elapsed():.1f} s; {watcher.summary()}")
     for what, seconds in times.items():
         print(measurement(what, seconds))
     assert dockerd.api.remains() == before, "no container, no volume and no network is left"

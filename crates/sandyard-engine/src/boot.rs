@@ -55,9 +55,14 @@ pub(crate) fn boot<'a>(
     let socket_path = dir.agent_socket();
     let unlink = socket_path.clone();
     steps.undo("remove socket", move || remove_file(&unlink));
-    // Registered before the first process exists, so that it runs after that has ended: until then, a sweep needs the note.
-    let note = dir.first_process();
-    steps.undo("remove note of first process", move || remove_file(&note));
+    // Registered before the first process exists, so that it runs after that was ended. A sweep needs the note of one that has not.
+    let noted = dir.clone();
+    steps.undo("remove note of first process", move || {
+        if let Some(first) = noted_first_process(&noted) {
+            ctx.runtime.end(ctx, first)?;
+        }
+        remove_file(&noted.first_process())
+    });
     let listener = steps.step("open the agent's socket", || {
         socket::listen(&socket_path).operation("listen on", socket_path.display())
     })?;

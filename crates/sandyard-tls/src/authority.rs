@@ -195,7 +195,7 @@ impl AuthoritySpec<'_> {
 
 fn open_key(path: &Path) -> Result<KeyPair, AuthorityError> {
     let failed = |source| unusable(path, source);
-    if files::read(path).map_err(failed)?.is_none() {
+    if !path.try_exists().map_err(failed)? {
         let pem = Zeroizing::new(KeyPair::generate()?.serialize_pem());
         files::create(path, pem.as_bytes(), files::PRIVATE).map_err(failed)?;
     }

@@ -111,8 +111,6 @@ pub(super) fn find_or_create(
     if is_good && certificate.exists() && key.exists() && authority(folder).exists() {
         return Ok((certificate, key));
     }
-    // The record is removed first and written last, so that incomplete files are created again.
-    let _ = fs::remove_file(&record_path);
     let names = &made
         .as_ref()
         .map_or_else(|| names.all(), |made| made.names.clone());
@@ -120,6 +118,7 @@ pub(super) fn find_or_create(
     let authority_at_ms = match made {
         Some(made) if is_kept => made.authority_at_ms,
         _ => {
+            let _ = fs::remove_file(&record_path);
             // Both are removed, so that certificate and key always match.
             let _ = fs::remove_file(authority(folder));
             let _ = fs::remove_file(authority_key(folder));
@@ -132,6 +131,9 @@ pub(super) fn find_or_create(
             source,
         }
     })?;
+    // The record is removed before files change and written last, so that incomplete files are created again. An authority that
+    // cannot be opened keeps its record: without one it would be replaced, and clients would have to trust another.
+    let _ = fs::remove_file(&record_path);
     let made = Record {
         names: names.to_vec(),
         at_ms: now_ms,

@@ -208,7 +208,7 @@ pub(crate) fn parse_with_access(
             Some(value) if *value != Value::Bool(allowed) => {
                 return Err(invalid_entry(
                     INTERNET[0].to_owned(),
-                    "`network` says defaults: say it once".to_owned(),
+                    "`network` says the opposite; give it in one place only".to_owned(),
                 ));
             }
             Some(_) => {}

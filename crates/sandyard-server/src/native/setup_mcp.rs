@@ -141,7 +141,7 @@ pub(crate) async fn setup_mcp(
 fn timed_out() -> ApiError {
     ApiError::new(
         ErrorKind::TimedOut,
-        "the tool server gives no report in time",
+        "the tool server did not answer in time",
     )
     .hint("give it more time with `timeout`, up to 120 seconds")
 }

@@ -204,13 +204,7 @@ impl Service {
 
     /// Finishes a create that a dead server left.
     pub(crate) async fn finish_interrupted_create(&self, row: &Sandbox) -> ServiceResult<()> {
-        let provider = self.registry().provider_of(row).await?;
-        let instances = provider.list().await?;
-        let listed: Vec<&Instance> = instances
-            .iter()
-            .filter(|instance| instance.sandbox_id.as_ref() == Some(&row.id))
-            .collect();
-        self.finish_listed_create(&row.id, &listed).await
+        self.finish_listed_create(&row.id, &[]).await
     }
 
     async fn finish_listed_create(
@@ -223,12 +217,22 @@ impl Service {
             claim.release().await?;
             return Ok(());
         }
+        let provider = self.registry().provider_of(&claim.row).await?;
+        // A list from before the claim shows that an instance is there, but not that it is missing.
+        let fresh = match listed {
+            [] => provider.list().await?,
+            _ => Vec::new(),
+        };
+        let fresh = fresh.iter();
+        let listed: Vec<&Instance> = fresh
+            .filter(|instance| instance.sandbox_id.as_ref() == Some(id))
+            .chain(listed.iter().copied())
+            .collect();
         let caller = Caller::system();
         let running = listed
             .iter()
             .find(|instance| instance.state == SandboxState::Running);
         if let Some(instance) = running {
-            let provider = self.registry().provider_of(&claim.row).await?;
             self.finish_create(&caller, claim, &provider, Ok((*instance).clone()))
                 .await?;
             return Ok(());
@@ -241,7 +245,7 @@ impl Service {
             ..SandboxPatch::default()
         };
         claim.update(patch, vec![event], TimerPlan::Keep).await?;
-        self.delete_listed(&caller, claim, why, listed).await?;
+        self.delete_listed(&caller, claim, why, &listed).await?;
         Ok(())
     }
 

@@ -45,26 +45,17 @@ impl Service {
         claim: Claim,
         why: &str,
     ) -> ServiceResult<Sandbox> {
-        self.delete_with(caller, claim, why, None).await
+        self.delete_listed(caller, claim, why, &[]).await
     }
 
-    /// Deletes a claimed sandbox, given the instances that its provider has just listed for it.
+    /// Deletes a claimed sandbox, given the instances that its provider has listed for it. None listed means that they are listed
+    /// again: a list from before the claim does not show that an instance is missing.
     pub(crate) async fn delete_listed(
-        &self,
-        caller: &Caller,
-        claim: Claim,
-        why: &str,
-        listed: &[&Instance],
-    ) -> ServiceResult<Sandbox> {
-        self.delete_with(caller, claim, why, Some(listed)).await
-    }
-
-    async fn delete_with(
         &self,
         caller: &Caller,
         mut claim: Claim,
         why: &str,
-        listed: Option<&[&Instance]>,
+        listed: &[&Instance],
     ) -> ServiceResult<Sandbox> {
         let id = claim.row.id.clone();
         if claim.row.status == SandboxStatus::Deleted {
@@ -104,18 +95,19 @@ impl Service {
 async fn remove_instance(
     claim: &Claim,
     provider: &Arc<dyn Provider>,
-    listed: Option<&[&Instance]>,
+    listed: &[&Instance],
 ) -> ServiceResult<()> {
     claim.check_held()?;
     if let Some(id) = &claim.row.provider_id {
         return Ok(provider.delete(id).await?);
     }
     let all = match listed {
-        Some(_) => Vec::new(),
-        None => provider.list().await?,
+        [] => provider.list().await?,
+        _ => Vec::new(),
     };
-    let instances = listed.into_iter().flatten().copied().chain(&all);
-    for instance in instances.filter(|one| one.sandbox_id.as_ref() == Some(&claim.row.id)) {
+    let instances = listed.iter().copied().chain(&all);
+    for instance in instances.filter(|instance| instance.sandbox_id.as_ref() == Some(&claim.row.id))
+    {
         provider.delete(&instance.id).await?;
     }
     Ok(())

@@ -62,7 +62,7 @@ async fn a_snapshot_in_doubt_keeps_its_name_and_can_be_tried_again() {
 
 /// The names that a user sees, labels and provider's names alike.
 async fn visible(env: &TestEnv, caller: &Caller) -> Vec<String> {
-    let list = env.service.templates(caller).await.unwrap();
+    let list = env.service.templates(caller).await.expect("templates");
     let names = list.templates.into_iter();
     names
         .flat_map(|template| [Some(template.info.name), template.label])

@@ -177,10 +177,15 @@ fn is_endless(headers: &HeaderMap) -> bool {
 
 /// Watches all sandboxes with responses in progress until there are none.
 async fn watch(exchanges: Exchanges, app: App, mut changes: Receiver<StatusChange>) {
-    while let Some(ids) = exchanges.watched() {
-        let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let mut count = 0;
+    loop {
         let poll_at = Instant::now() + POLL_EVERY + POLL_PER_SANDBOX.saturating_mul(count);
         follow_changes(&exchanges, &app, &mut changes, poll_at).await;
+        // Read after the changes: a response that began meanwhile may have missed the announcement.
+        let Some(ids) = exchanges.watched() else {
+            return;
+        };
+        count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         for id in ids {
             end_unless_up(&exchanges, &app, &id).await;
         }

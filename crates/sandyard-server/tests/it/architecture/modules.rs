@@ -58,7 +58,7 @@ impl Crate {
         let children = declared_modules(&source.code);
         self.files.insert(module.clone(), source);
         for child in children {
-            let path = [module.as_slice(), &[child.clone()]].concat();
+            let path = [module.as_slice(), std::slice::from_ref(&child)].concat();
             let below = match module.last() {
                 Some(name) if !folder.ends_with(name) => folder.join(name),
                 _ => folder.to_owned(),
