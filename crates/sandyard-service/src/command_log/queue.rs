@@ -14,9 +14,9 @@ use super::record::Record;
 /// Bytes of one sandbox that may wait for the writer; beyond that, recorders wait. Far less than what an agent keeps.
 pub(super) const MAX_QUEUED: usize = 128 << 10;
 /// The bound for lines whose producer cannot wait. Lines beyond it are lost.
-pub(super) const MAX_QUEUED_LINES: usize = 2 * MAX_QUEUED;
+pub(super) const MAX_QUEUED_LINES: usize = 4 * MAX_QUEUED;
 /// The bound for all other records.
-pub(super) const MAX_QUEUED_RECORDS: usize = 4 * MAX_QUEUED;
+pub(super) const MAX_QUEUED_RECORDS: usize = 8 * MAX_QUEUED;
 /// Files that are read at the same time. Each is in memory meanwhile.
 const MAX_CONCURRENT_READS: usize = 4;
 
