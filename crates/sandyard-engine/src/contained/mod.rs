@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Capabilities it needs at the start, all of which it drops except those that root inside keeps
-//! ([`privileges::KEPT`]): `SETPCAP`, and with `--way-out` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN`, programs
+//! ([`privileges::RETAINED`]): `SETPCAP`, and with `--way-out` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN`, programs
 //! inside must use the proxy that their environment names.
 //!
 //! Files:
