@@ -122,7 +122,7 @@ def test_orphans_are_reported_and_workspaces_of_removed_containers_stay(dockerd,
         container = api.info(lost)["provider_sandbox_id"]
         lost_volume = docker.container(container)["Config"]["Labels"][docker_labels.WORKSPACE]
         docker.remove(container)
-        wait_for(lambda: is_reported(api, lost), "the loss is told", 180)
+        wait_for(lambda: is_reported(api, lost), "the loss is reported", 180)
         assert api.delete(f"/sandboxes/{lost}").status_code in (200, 404)
         word = lost_volume.replace("sandyard-ws-", "sandyard-lost-")
         wait_for(lambda: word in docker.volumes(), lambda: f"it is noted: {docker.volumes()}\n{server.tail()}", 240)

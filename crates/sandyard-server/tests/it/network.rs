@@ -392,7 +392,7 @@ fn flow(id: &str, name: &str, verdict: FlowVerdict) -> Flow {
     }
 }
 
-/// Waits until a sandbox has so many flows.
+/// Waits until a sandbox has `count` flows.
 async fn flows(app: &TestApp, id: &str, count: usize) -> Vec<Value> {
     loop {
         let reply = app.get(Alice, &format!("/sandboxes/{id}/flows")).await.ok();

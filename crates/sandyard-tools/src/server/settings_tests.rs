@@ -271,12 +271,12 @@ async fn settings_are_taken_or_refused_with_the_field() {
             "{answer}"
         );
     }
-    let mut stranger = Request::post("/credential")
+    let mut over_tcp = Request::post("/credential")
         .header("host", "localhost")
         .body(Body::from("{}"))
         .unwrap();
-    stranger.extensions_mut().insert(ConnectionSource::Tcp);
-    let refused = env.app.clone().oneshot(stranger).await.unwrap();
+    over_tcp.extensions_mut().insert(ConnectionSource::Tcp);
+    let refused = env.app.clone().oneshot(over_tcp).await.unwrap();
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
 }
 

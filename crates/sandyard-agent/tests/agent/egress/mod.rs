@@ -1,4 +1,4 @@
-//! Egress: what programs want is handed to whoever attaches as a gateway.
+//! Egress: the agent hands connections of programs to the client that attaches as a gateway.
 
 mod bounds;
 mod channels;

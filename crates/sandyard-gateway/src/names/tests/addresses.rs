@@ -249,7 +249,7 @@ async fn records_of_other_names_in_an_answer_do_not_count() {
 
 #[tokio::test]
 async fn a_fast_server_that_does_not_know_a_name_does_not_win_over_one_that_does() {
-    let stranger = NameServer::with_records(Vec::new()).await;
+    let without_records = NameServer::with_records(Vec::new()).await;
     let inner = NameServer::with_records(vec![
         v4("git.corp.example.", "192.0.2.5"),
         v4("registry.corp.example.", "192.0.2.5"),
@@ -257,7 +257,7 @@ async fn a_fast_server_that_does_not_know_a_name_does_not_win_over_one_that_does
     ])
     .await;
     let names = names_with(Settings {
-        name_servers: vec![stranger.at, inner.at],
+        name_servers: vec![without_records.at, inner.at],
         ..files_in("/nonexistent".into())
     });
     for host in ["git", "registry", "wiki"] {
