@@ -1,7 +1,8 @@
 //! Settings: from flags, environment and file, checked, and their reference.
 //!
 //! One table says everything about a setting: its key, its variables, its flag, its kind, its default and what it is for.
-//! All else follows from it, so a new setting is one entry there and one field of [`Settings`].
+//! All else follows from it, so a new setting is one entry there and one field of [`Settings`]. The settings of a provider are
+//! declared in the provider's folder; the program hands them over as part of its [`Table`].
 //!
 //! - [`table`]: every setting, a file per section
 //! - [`kind`]: what a value may be, and its parsing
@@ -37,9 +38,9 @@ pub use kind::sealing_key::SealingKey;
 pub use load::{Loaded, load};
 pub use problem::{Problem, Problems};
 pub use secret::Secret;
-pub use setting::{Section, Setting};
+pub use setting::{ProviderSettings, Section, Setting};
 pub use settings::Settings;
 pub use show::{example_toml, reference_markdown};
 pub use source::{Origin, Sources};
-pub use table::{all, sections, setting};
+pub use table::Table;
 pub use values::Values;

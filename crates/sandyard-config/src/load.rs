@@ -10,7 +10,6 @@ use crate::nearest::nearest;
 use crate::problem::{Problem, Problems};
 use crate::settings::Settings;
 use crate::source::Sources;
-use crate::values::Values;
 
 /// Settings that can be used, and how they came about.
 #[derive(Debug, Clone)]
@@ -18,8 +17,6 @@ use crate::values::Values;
 pub struct Loaded {
     /// What the server works with.
     pub settings: Settings,
-    /// The same, setting by setting, with origins: for `config show`.
-    pub values: Values,
     /// What should be looked at: worth a line in the log each.
     pub warnings: Vec<Problem>,
     /// The configuration file that was read, if any.
@@ -35,12 +32,11 @@ pub struct Loaded {
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let mut report = Report::default();
     let (values, config_file) = layers::gather(sources, &mut report);
-    let settings = Settings::build(&values, &sources.working_dir);
-    checks::check(&settings, &values, &mut report);
+    let settings = Settings::build(values);
+    checks::check(&settings, &sources.table, &mut report);
     match report.errors.is_empty() {
         true => Ok(Loaded {
             settings,
-            values,
             warnings: report.warnings,
             config_file,
         }),

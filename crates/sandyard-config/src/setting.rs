@@ -21,13 +21,15 @@ pub struct Setting {
     pub example: &'static str,
     /// Whether its value is never shown.
     pub secret: bool,
+    /// Whether it must have a value if its provider is enabled.
+    pub required: bool,
     /// Its meaning, unit and bounds, for docs/configuration.md.
     pub doc: &'static str,
 }
 
 impl Setting {
     /// A setting without variables, flag and example, which the methods below add.
-    pub(crate) const fn new(
+    pub const fn new(
         key: &'static str,
         kind: Kind,
         default: &'static str,
@@ -42,11 +44,14 @@ impl Setting {
             when_unset: "none",
             example: "",
             secret: false,
+            required: false,
             doc,
         }
     }
 
-    pub(crate) const fn env(mut self, names: &'static [&'static str]) -> Self {
+    /// Adds variables of other programs that it is read from too, strongest first.
+    #[must_use]
+    pub const fn env(mut self, names: &'static [&'static str]) -> Self {
         self.env = names;
         self
     }
@@ -56,18 +61,31 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn when_unset(mut self, note: &'static str) -> Self {
+    /// Says what happens without a value.
+    #[must_use]
+    pub const fn when_unset(mut self, note: &'static str) -> Self {
         self.when_unset = note;
         self
     }
 
-    pub(crate) const fn example(mut self, example: &'static str) -> Self {
+    /// Adds an example of a value.
+    #[must_use]
+    pub const fn example(mut self, example: &'static str) -> Self {
         self.example = example;
         self
     }
 
-    pub(crate) const fn secret(mut self) -> Self {
+    /// Hides its value.
+    #[must_use]
+    pub const fn secret(mut self) -> Self {
         self.secret = true;
+        self
+    }
+
+    /// Requires a value where the provider of its section is used.
+    #[must_use]
+    pub const fn required(mut self) -> Self {
+        self.required = true;
         self
     }
 
@@ -107,4 +125,15 @@ pub struct Section {
     pub doc: &'static str,
     /// Its settings, in reading order.
     pub settings: &'static [Setting],
+}
+
+/// A provider that this program contains: its name, and the section of its settings.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderSettings {
+    /// Its name in `sandbox.provider`.
+    pub name: &'static str,
+    /// Where its sandboxes run, in a few words.
+    pub summary: &'static str,
+    /// Its own settings, if it has any.
+    pub section: Option<Section>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandyard_core::network::Target;
@@ -11,13 +11,17 @@ use sandyard_core::network::Target;
 use crate::kind::network::Network;
 use crate::kind::sealing_key::SealingKey;
 use crate::kind::{Kind, Value};
+use crate::secret::Secret;
 use crate::setting::Setting;
 use crate::source::Origin;
-use crate::table;
+use crate::table::Table;
 
 /// What is in force, setting by setting. Made by [`load`](crate::load()), shown by [`show`](crate::show).
 #[derive(Clone)]
 pub struct Values {
+    table: Table,
+    /// Relative paths count from here.
+    working_dir: PathBuf,
     entries: BTreeMap<&'static str, Entry>,
 }
 
@@ -32,8 +36,10 @@ pub(crate) struct Entry {
 }
 
 impl Values {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(table: &Table, working_dir: &Path) -> Self {
         Self {
+            table: table.clone(),
+            working_dir: working_dir.to_owned(),
             entries: BTreeMap::new(),
         }
     }
@@ -45,12 +51,12 @@ impl Values {
         text: &str,
         origin: Origin,
     ) -> Result<(), String> {
-        let parsed = parse(setting.kind, text);
+        let parsed = self.parse(setting.kind, text);
         let is_faulty = parsed.is_err();
         let (value, outcome) = match parsed {
             Ok(value) => (value, Ok(())),
             Err(problem) => {
-                let value = parse(setting.kind, setting.default);
+                let value = self.parse(setting.kind, setting.default);
                 (value.unwrap_or(Value::Nothing), Err(problem))
             }
         };
@@ -63,6 +69,14 @@ impl Values {
         };
         self.entries.insert(setting.key, entry);
         outcome
+    }
+
+    /// No kind has to deal with an empty text: it is no value.
+    fn parse(&self, kind: Kind, text: &str) -> Result<Value, String> {
+        match text.is_empty() {
+            true => Ok(Value::Nothing),
+            false => kind.parse(text, &self.table.provider_names()),
+        }
     }
 
     /// The text in force, with secrets hidden; empty if there is none.
@@ -79,11 +93,12 @@ impl Values {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        table::all().filter_map(|setting| self.entries.get(setting.key))
+        let settings = self.table.all();
+        settings.filter_map(|setting| self.entries.get(setting.key))
     }
 
-    /// Whether somebody said something about it.
-    pub(crate) fn is_given(&self, key: &str) -> bool {
+    /// Whether a source gives it a value.
+    pub fn is_given(&self, key: &str) -> bool {
         *self.origin(key) != Origin::Default
     }
 
@@ -97,10 +112,14 @@ impl Values {
             .map_or(&Value::Nothing, |entry| &entry.value)
     }
 
-    // What follows reads values of the kind the table gives them. Asking for another kind is a mistake of this crate that
-    // its first test would meet: every load asks for every setting.
+    // What follows reads values of the kind the table gives them. Asking for another kind is a mistake that the first test meets:
+    // every load asks for every setting.
 
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+    /// A text.
+    ///
+    /// # Panics
+    /// When the table gives the setting another kind, like the methods below.
+    pub fn text(&self, key: &str) -> Option<&str> {
         match self.value(key) {
             Value::Text(text) => Some(text),
             Value::Nothing => None,
@@ -108,7 +127,8 @@ impl Values {
         }
     }
 
-    pub(crate) fn switch(&self, key: &str) -> bool {
+    /// A switch.
+    pub fn switch(&self, key: &str) -> bool {
         matches!(self.value(key), Value::Switch(true))
     }
 
@@ -144,14 +164,15 @@ impl Values {
     }
 
     /// The same for a number that need not be there.
-    pub(crate) fn maybe_small<T: TryFrom<u64>>(&self, key: &str) -> Option<T> {
+    pub fn maybe_small<T: TryFrom<u64>>(&self, key: &str) -> Option<T> {
         match self.value(key) {
             Value::Nothing => None,
             _ => Some(self.small(key)),
         }
     }
 
-    pub(crate) fn duration(&self, key: &str) -> Duration {
+    /// A time span.
+    pub fn duration(&self, key: &str) -> Duration {
         match self.value(key) {
             Value::Duration(duration) => *duration,
             _ => unreachable!("`{key}` is no time span in the table"),
@@ -168,8 +189,14 @@ impl Values {
         Some(self.number(key)).filter(|number| *number > 0)
     }
 
-    pub(crate) fn path(&self, key: &str, working_dir: &std::path::Path) -> Option<PathBuf> {
-        self.text(key).map(|text| working_dir.join(text))
+    /// A path.
+    pub fn path(&self, key: &str) -> Option<PathBuf> {
+        self.text(key).map(|text| self.working_dir.join(text))
+    }
+
+    /// A text that is never shown.
+    pub fn secret(&self, key: &str) -> Option<Secret> {
+        self.text(key).map(|text| Secret::new(text.to_owned()))
     }
 
     pub(crate) fn ports(&self, key: &str) -> &[u16] {
@@ -247,10 +274,17 @@ impl fmt::Debug for Values {
     }
 }
 
-/// Nothing is no value of any kind, so that no kind has to deal with it.
-fn parse(kind: Kind, text: &str) -> Result<Value, String> {
-    match text.is_empty() {
-        true => Ok(Value::Nothing),
-        false => kind.parse(text),
+impl PartialEq for Values {
+    /// Two are equal when the same texts are in force, wherever they come from.
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |values: &Self| -> Vec<(&'static str, String)> {
+            let entries = values.entries.iter();
+            entries
+                .map(|(key, entry)| (*key, entry.text.clone()))
+                .collect()
+        };
+        self.working_dir == other.working_dir && texts(self) == texts(other)
     }
 }
+
+impl Eq for Values {}

@@ -1,4 +1,4 @@
-//! Failures of a provider: by kind, for the answer; by whether trying again may help, for layers.
+//! Errors of a provider: by kind, for the API's answer; by whether a retry may help, for layers.
 
 use std::error::Error;
 use std::fmt;
@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ProviderErrorKind {
-    /// No such instance or template.
+    /// There is no such instance, template or volume.
     NotFound,
     /// The instance's state does not allow it, or a template of that name exists.
     Conflict,
-    /// The request makes no sense.
+    /// The request is not valid.
     Invalid,
-    /// There is no room.
+    /// The provider is full.
     NoCapacity,
-    /// It cannot be done there.
+    /// The provider cannot do this.
     Unsupported,
-    /// It took too long.
+    /// The provider did not answer in time.
     TimedOut,
-    /// It cannot be reached.
+    /// The provider cannot be reached.
     Unavailable,
-    /// It failed.
+    /// The call failed.
     Failed,
 }
 
 impl ProviderErrorKind {
-    /// Its name in logs, measurements and on the way to another node.
+    /// Its name in logs, in metrics and between nodes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
@@ -45,37 +45,37 @@ impl ProviderErrorKind {
     }
 }
 
-/// Whether the same call may end differently.
+/// Whether a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// Not without a change.
+    /// Not the same call.
     Never,
-    /// After a while.
+    /// The same call may succeed later.
     Later,
 }
 
-/// A failed call.
+/// The error of a provider call.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProviderError {
-    /// What kind of failure it is.
+    /// The kind of error.
     pub kind: ProviderErrorKind,
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub retry: Retry,
-    /// What went wrong, fit for the caller's eyes.
+    /// What went wrong, for the API's caller.
     pub message: String,
-    /// What to do about it.
+    /// What the caller can do about it.
     pub hint: Option<String>,
-    /// How long to wait before trying again, where that is known.
+    /// How long to wait before a retry, where the provider says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// Why, for the log.
+    /// The cause, for the log.
     #[serde(skip)]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl ProviderError {
-    /// A failure of `kind`; whether to try again follows from the kind.
+    /// An error of `kind`; whether a retry may succeed follows from the kind.
     pub fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
         let retry = match kind {
             ProviderErrorKind::NoCapacity
@@ -93,14 +93,14 @@ impl ProviderError {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds what the caller can do about it.
     #[must_use]
     pub fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }
 
-    /// Says that trying again helps, and after how long.
+    /// Marks the error as one that a retry after `wait` may solve.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry = Retry::Later;
@@ -108,9 +108,9 @@ impl ProviderError {
         self
     }
 
-    /// The same failure once more, for whoever asks again before anything was tried again. Its cause is kept in words.
+    /// A copy, whose cause is reduced to its text.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub fn duplicate(&self) -> Self {
         Self {
             kind: self.kind,
             retry: self.retry,
@@ -121,7 +121,7 @@ impl ProviderError {
         }
     }
 
-    /// Adds why.
+    /// Adds the cause.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());

@@ -1,33 +1,38 @@
-//! Where sandboxes run: the trait, its errors, a fake, and the suite every provider passes.
+//! The contract of providers, which run sandboxes, and what surrounds every one of them.
 //!
-//! - [`Provider`]: the contract
-//! - [`Instance`], [`InstanceSpec`]: one sandbox as its provider knows it
-//! - [`ProviderError`]: failures by kind and by whether trying again may help
-//! - [`Verb`]: the calls by name
-//! - [`layers`]: what lies around a provider: traces, limits, retries, a breaker
-//! - [`Pending`]: a provider that is reached later
-//! - [`fake`]: a provider in memory that fails on demand
-//! - [`conformance`]: what must be true of every one of them
+//! - [`Provider`]: the contract, made of [`Instances`], [`Templates`], [`Volumes`] and [`UsageReports`]
+//! - [`ProviderError`]: failures by kind and by whether a retry may help
+//! - [`Call`], [`Answer`], [`Verb`]: calls as values, and [`Forward`] for providers that pass all of them on
+//! - [`layers`]: tracing, retries, circuit breaker, limits and timeouts around a provider
+//! - [`Pending`]: a provider that is connected later
+//! - [`conformance`]: the test suite that every provider passes
 //!
-//! This crate knows nothing of HTTP dialects, stores or tenants.
+//! This crate knows nothing of HTTP dialects, stores or tenants. The in-memory provider for tests is `sandyard-provider-fake`.
 #![forbid(unsafe_code)]
 
+mod call;
 pub mod conformance;
 mod error;
-pub mod fake;
-mod instance;
+mod forward;
+mod instances;
 pub mod layers;
 mod pending;
 mod provider;
-mod verb;
+mod templates;
+mod usage;
+mod volumes;
 
+pub use call::{Answer, ArchiveOnce, Call, Verb, VerbError};
 pub use error::{ProviderError, ProviderErrorKind, Retry};
-pub use instance::{
-    Change, ChangeKind, Instance, InstanceSpec, Mount, Ready, Usage, UsagePoint, VolumeSpec,
-};
+pub use forward::Forward;
+pub use instances::{AgentAddress, Change, ChangeKind, Instance, InstanceSpec, Instances};
 pub use pending::Pending;
-pub use provider::{
-    AgentAddress, ArchiveReader, Capabilities, Condition, Provider, ProviderInfo, Result,
-    TemplateInfo, VOLUME_PATH,
-};
-pub use verb::{Verb, VerbError};
+pub use provider::{Capabilities, Condition, Provider, ProviderInfo, Result};
+pub use templates::{ArchiveReader, Ready, TemplateInfo, Templates};
+pub use usage::{Usage, UsagePoint, UsageReports};
+pub use volumes::{Mount, VOLUME_PATH, VolumeSpec, Volumes};
+
+/// All traits of a provider, for code that calls a provider of a known type.
+pub mod prelude {
+    pub use crate::{Instances, Provider, Templates, UsageReports, Volumes};
+}

@@ -1,69 +1,134 @@
 //! The contract between the lifecycle service and whatever runs sandboxes.
 
 use std::fmt::Debug;
-use std::pin::Pin;
 
 use async_trait::async_trait;
-use sandyard_agent_client::AgentClient;
 use sandyard_core::Limits;
-use sandyard_core::network::{Flow, NetworkGrant};
+use sandyard_core::network::Flow;
 use serde::{Deserialize, Serialize};
-use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
 use crate::error::{ProviderError, ProviderErrorKind};
-use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage, UsagePoint, VolumeSpec};
+use crate::instances::Instances;
+use crate::templates::Templates;
+use crate::usage::UsageReports;
+use crate::volumes::Volumes;
 
-/// Result of a provider's work.
+/// Result of a provider call.
 pub type Result<T, E = ProviderError> = std::result::Result<T, E>;
 
-/// An archive on its way in.
-pub type ArchiveReader = Pin<Box<dyn AsyncRead + Send>>;
+/// Runs sandboxes: [`Instances`], [`Templates`], [`Volumes`] and [`UsageReports`] of one location.
+///
+/// Only the lifecycle service calls a provider. It never runs two changing calls for the same instance at once; reads may
+/// happen at any time. A dropped future may leave its work undone, half done or done: the caller asks [`Instances::inspect`] or
+/// [`Instances::list`] before it decides anything. Every call except `create` and `fork` may be repeated.
+///
+/// A provider that passes every call on to another one implements [`Forward`](crate::Forward) and gets the four traits for free.
+///
+/// # Errors
+///
+/// - `NotFound`: there is no such instance, template or volume. Deleting a missing one succeeds.
+/// - `Conflict`: the instance's state does not allow the call. Pausing a paused and resuming a running instance succeed.
+/// - `Invalid`, `NoCapacity`, `Unsupported`, `TimedOut`, `Unavailable`, `Failed`: see [`ProviderErrorKind`].
+#[async_trait]
+pub trait Provider: Instances + Templates + Volumes + UsageReports + Debug {
+    /// Name, location, capabilities and limits. Cheap: known since the provider was connected.
+    fn info(&self) -> &ProviderInfo;
 
-/// What a provider can do. The service asks before it calls, and answers `unsupported` itself.
+    /// Whether calls are let through, as observed from earlier calls. Cheap: nothing is sent.
+    fn condition(&self) -> Condition {
+        Condition::default()
+    }
+
+    /// Checks that the provider can be reached now.
+    async fn check_health(&self) -> Result<()>;
+
+    /// The stream of connection attempts of this provider's sandboxes. It can be taken once; `None` where the provider does not
+    /// observe connections.
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        None
+    }
+
+    /// Ends what this process does for its sandboxes before the server ends; the sandboxes go on. Flows sent from then on are
+    /// the last ones.
+    async fn close(&self) {}
+}
+
+/// What a provider can do. The service checks this before a call, and answers `unsupported` itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Capabilities {
-    /// Freezing with the memory kept.
+    /// Freezing an instance with its memory kept.
     pub can_pause: bool,
-    /// Ending the processes and keeping the files.
+    /// Ending an instance's processes and keeping its files.
     pub can_stop: bool,
-    /// Keeping a sandbox's files as a template.
+    /// Saving an instance's files as a template.
     pub can_snapshot: bool,
-    /// Another sandbox from the files of a live one.
+    /// Creating an instance from the files of a live one.
     pub can_fork: bool,
-    /// Listing what changed since the template.
+    /// Listing the files that changed since the template.
     pub can_diff: bool,
-    /// Listing templates, and removing those that were made here.
+    /// Listing templates, and removing those that were created by this installation.
     pub can_manage_templates: bool,
-    /// Making templates from archives.
+    /// Creating templates from archives.
     #[serde(default)]
     pub can_import_templates: bool,
-    /// Sandboxes start from templates of a registry or cloud too, by the names they have there.
+    /// Starting sandboxes from templates of a registry or cloud, by the names they have there.
     #[serde(default)]
     pub has_external_templates: bool,
-    /// Memory, processor, process and disk limits are enforced.
+    /// Enforcing limits on memory, processor, processes and disk.
     pub can_limit: bool,
-    /// Volumes: folders that outlive sandboxes.
+    /// Volumes: folders that outlive instances.
     #[serde(default)]
     pub can_mount: bool,
-    /// Telling what was used of late, and not only what is used now.
+    /// Reporting past usage, and not only current usage.
     #[serde(default)]
     pub can_recall_usage: bool,
 }
 
-/// How a provider is, as seen by who calls it.
+impl Capabilities {
+    /// No capability.
+    pub const NONE: Self = Self {
+        can_pause: false,
+        can_stop: false,
+        can_snapshot: false,
+        can_fork: false,
+        can_diff: false,
+        can_manage_templates: false,
+        can_import_templates: false,
+        has_external_templates: false,
+        can_limit: false,
+        can_mount: false,
+        can_recall_usage: false,
+    };
+
+    /// All capabilities.
+    pub const ALL: Self = Self {
+        can_pause: true,
+        can_stop: true,
+        can_snapshot: true,
+        can_fork: true,
+        can_diff: true,
+        can_manage_templates: true,
+        can_import_templates: true,
+        has_external_templates: true,
+        can_limit: true,
+        can_mount: true,
+        can_recall_usage: true,
+    };
+}
+
+/// Whether a provider answers, as observed by its callers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Whether calls are let through: not while it has failed several times in a row, until it answers again.
+    /// Whether calls are let through. They are not after several failures in a row, until the provider answers again.
     pub is_reachable: bool,
-    /// When that last changed.
+    /// When `is_reachable` last changed, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
-    /// Failures in a row so far.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// What the last of them said.
+    /// Message of the last failure.
     pub reason: Option<String>,
-    /// Calls under way.
+    /// Number of calls in progress.
     pub calls: usize,
 }
 
@@ -79,182 +144,28 @@ impl Default for Condition {
     }
 }
 
-/// What a provider tells about itself.
+/// What a provider reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderInfo {
     /// Its name in settings and answers: `embedded`, `docker`, …
     pub name: String,
-    /// Names the place its sandboxes are in: two servers that report the same location reach the same sandboxes.
+    /// Identifies where its sandboxes are: two servers that report the same location reach the same sandboxes.
     pub location: String,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// What a sandbox gets when its maker asks for nothing.
+    /// Limits of a sandbox whose create request names none.
     pub default_limits: Limits,
-    /// The most a caller may ask for.
+    /// The largest limits a create request may ask for.
     pub max_limits: Limits,
-    /// What a sandbox starts from when its maker does not say.
+    /// The template of a sandbox whose create request names none.
     pub default_template: String,
-    /// What this place cannot give any sandbox, in words.
-    pub lacks: Vec<String>,
+    /// What this provider cannot give any of its sandboxes, one sentence each.
+    #[serde(rename = "lacks", alias = "limitations")]
+    pub limitations: Vec<String>,
 }
 
-/// What can be told of a template.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TemplateInfo {
-    /// Its name.
-    pub name: String,
-    /// When it was made.
-    pub created_ms: Option<i64>,
-    /// How many bytes it takes.
-    pub size_bytes: Option<u64>,
-    /// What else there is to say about it.
-    pub note: Option<String>,
-    /// Whether it is there for this installation; not so what others keep in the same place, such as images of Docker's.
-    #[serde(default)]
-    pub is_ours: bool,
-}
-
-/// Runs sandboxes.
-///
-/// Called by the lifecycle service alone, which never has two calls under way for one instance that change it; reads may
-/// come at any time. Dropping a future may leave its work half done or done: the caller asks [`Provider::inspect`] or
-/// [`Provider::list`] before it decides anything, and every call except `create` and `fork` may be repeated.
-///
-/// # Errors
-///
-/// - `NotFound`: no such instance or template. Deleting a missing instance succeeds.
-/// - `Conflict`: the instance's state does not allow it. Pausing the paused and resuming the running succeed.
-/// - `Invalid`, `NoCapacity`, `Unsupported`, `TimedOut`, `Unavailable`, `Failed`: see [`ProviderErrorKind`].
-///
-/// [`ProviderErrorKind`]: crate::ProviderErrorKind
-#[async_trait]
-pub trait Provider: Debug + Send + Sync + 'static {
-    /// What it is. Cheap; known since it was connected.
-    fn info(&self) -> &ProviderInfo;
-
-    /// How it has been of late. Cheap: nobody is asked.
-    fn condition(&self) -> Condition {
-        Condition::default()
-    }
-
-    /// Says whether it can be reached now.
-    async fn check_health(&self) -> Result<()>;
-
-    /// Makes a running instance. When this fails nothing is left, or what is left carries `spec.sandbox_id` and is found
-    /// by [`Provider::list`]; the latter is told by `TimedOut` and `Unavailable` alone.
-    async fn create(&self, spec: &InstanceSpec) -> Result<Instance>;
-
-    /// What is known of one instance now; `None` when there is none.
-    async fn inspect(&self, id: &str) -> Result<Option<Instance>>;
-
-    /// All instances that Sandyard made here, those of other installations and of other tools left out.
-    async fn list(&self) -> Result<Vec<Instance>>;
-
-    /// Freezes it with its memory kept. Requires [`Capabilities::can_pause`]. Commands go on afterwards; whoever listens to them
-    /// may be cut off meanwhile.
-    async fn pause(&self, id: &str) -> Result<Instance>;
-
-    /// Thaws it.
-    async fn resume(&self, id: &str) -> Result<Instance>;
-
-    /// Ends its processes and keeps its files. Requires [`Capabilities::can_stop`].
-    async fn stop(&self, id: &str) -> Result<Instance>;
-
-    /// Starts it again from its files.
-    async fn start(&self, id: &str) -> Result<Instance>;
-
-    /// Removes it and all it holds. Ends well only when nothing is left.
-    async fn delete(&self, id: &str) -> Result<()>;
-
-    /// Keeps its files as a template. Requires [`Capabilities::can_snapshot`].
-    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo>;
-
-    /// Makes a running instance from its files as they are now; template and limits of `spec` are not looked at.
-    /// Requires [`Capabilities::can_fork`].
-    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance>;
-
-    /// Lists what changed since its template. Requires [`Capabilities::can_diff`].
-    async fn diff(&self, id: &str) -> Result<Vec<Change>>;
-
-    /// What it uses now.
-    async fn usage(&self, id: &str) -> Result<Usage>;
-
-    /// Lists templates. Requires [`Capabilities::can_manage_templates`].
-    async fn templates(&self) -> Result<Vec<TemplateInfo>>;
-
-    /// Makes a template from a tar archive, compressed or not. Requires [`Capabilities::can_import_templates`].
-    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo>;
-
-    /// Removes a template. Sandboxes made from it live on. Requires [`Capabilities::can_manage_templates`].
-    async fn remove_template(&self, name: &str) -> Result<()>;
-
-    /// The client of an instance's agent. Nothing is dialled before its first call.
-    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient>;
-
-    /// Opens an instance's way out, or changes what it may reach from now on. Returns what of the policy this place cannot
-    /// enforce, in words; empty: all of it holds. Nothing gets out of an instance that was not given one yet, where this place
-    /// can see to that.
-    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>>;
-
-    /// What its sandboxes tried to reach, as it happens. Handed out once; none where it is not known.
-    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        None
-    }
-
-    /// Ends what this process does for its sandboxes: the server is about to end, they go on. Flows that it tells of from then on
-    /// are the last.
-    async fn close(&self) {}
-
-    /// Keeps so many sandboxes of each template ready, where that makes creating faster; of all others none. A template that
-    /// does not exist (yet) is passed over.
-    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()>;
-
-    /// What it used between two moments, oldest first; as far back as is known. Requires [`Capabilities::can_recall_usage`].
-    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
-        let _ = (id, from_ms, to_ms);
-        Err(unsupported("keep a history of use"))
-    }
-
-    /// Makes an empty volume; one that is there already stays as it is. Requires [`Capabilities::can_mount`], like the two below.
-    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
-        let _ = volume;
-        Err(unsupported("keep volumes"))
-    }
-
-    /// Removes a volume and all that is in it; removing a missing one succeeds. No instance has it any more.
-    async fn delete_volume(&self, id: &str) -> Result<()> {
-        let _ = id;
-        Err(unsupported("keep volumes"))
-    }
-
-    /// An agent that sees the volume at [`VOLUME_PATH`] and belongs to nobody; commands and files are root's.
-    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        let _ = id;
-        Err(unsupported("keep volumes"))
-    }
-}
-
-/// Where the agent of [`Provider::open_volume`] sees the volume.
-pub const VOLUME_PATH: &str = "/volume";
-
-fn unsupported(what: &str) -> ProviderError {
+/// The error of a provider that cannot `what`.
+pub(crate) fn unsupported(what: &str) -> ProviderError {
     let message = format!("this provider cannot {what}");
     ProviderError::new(ProviderErrorKind::Unsupported, message)
-}
-
-/// What is needed to reach an agent.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AgentAddress {
-    /// The instance.
-    pub id: String,
-    /// The token its agent was given.
-    pub access_token: String,
-}
-
-impl Debug for AgentAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentAddress")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
 }

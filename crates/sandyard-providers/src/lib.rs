@@ -2,32 +2,37 @@
 //!
 //! - [`embedded`]: the engine of this host
 //! - [`docker`]: containers of a Docker daemon
-//! - [`e2b`]: E2B, or whoever speaks its API
-//! - [`daytona`]: the cloud of that name
+//! - [`e2b`]: E2B, or a server that speaks its API
+//! - [`daytona`]: Daytona's cloud
+//! - [`fake`]: nothing runs; for tests of programs that use the server
 //! - [`node`]: another server of the same installation, and the half of it that answers
 //!
-//! Each has the same files: `config` what it is told, `backend` the calls, `convert` its words and ours, `error` its
-//! failures and ours. Nothing here decides what should be: that is the lifecycle service.
+//! [`Registry`] lists them. Each has the same files: `registration` its name, settings and capabilities, `config` how it is reached, `backend` the calls, `convert` its types and ours, `error` its errors
+//! and ours. Nothing here decides what should be: that is the lifecycle service.
 #![forbid(unsafe_code)]
 
-mod asked;
+mod agent_client;
+mod background_batches;
+mod cloud_connector;
+mod cloud_tools;
+mod date;
 pub mod daytona;
 pub mod docker;
 pub mod e2b;
-mod edge;
 pub mod embedded;
-mod keeper;
-mod left;
+pub mod fake;
+mod maybe_created;
 pub mod node;
-mod rounds;
-mod times;
-mod tokens;
-mod tools_inside;
+pub mod registry;
+mod requested_limits;
+mod timeouts;
 mod usage_history;
+mod volume_helper;
 
 pub use daytona::{Daytona, DaytonaConfig};
 pub use docker::{Docker, DockerConfig};
 pub use e2b::{E2b, E2bConfig};
 pub use embedded::{Embedded, EmbeddedConfig};
 pub use node::{NodeConfig, NodeProvider};
-pub use times::Times;
+pub use registry::Registry;
+pub use timeouts::CallTimeouts;

@@ -64,3 +64,4 @@ pub use access::Access;
 pub use app::{App, AuthMode, ServerSettings};
 pub use error::ApiError;
 pub use listen::Listener;
+pub use router::openapi_for;

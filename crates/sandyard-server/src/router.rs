@@ -9,6 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use sandyard_core::ErrorKind;
+use sandyard_providers::Registry;
 use serde_json::Value;
 use utoipa_axum::routes;
 
@@ -72,7 +73,14 @@ pub fn table() -> Vec<RouteEntry> {
 )]
 async fn get_openapi() -> Json<&'static Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    Json(DOCUMENT.get_or_init(|| openapi::build(&all())))
+    Json(DOCUMENT.get_or_init(|| openapi_for(Registry::BUILTIN)))
+}
+
+/// The OpenAPI document of a server with these providers.
+pub fn openapi_for(registry: Registry) -> Value {
+    let mut document = openapi::build(&all());
+    openapi::name_providers(&mut document, &registry.names());
+    document
 }
 
 /// The whole server as one service.

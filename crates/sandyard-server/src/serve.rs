@@ -23,14 +23,15 @@ use std::sync::Arc;
 use sandyard_auth::{Auth, AuthError};
 use sandyard_config::{Settings, check_binding};
 use sandyard_core::Clock;
-use sandyard_gateway::GatewayError;
 use sandyard_provider::{Provider, ProviderError};
+use sandyard_providers::Registry;
 use sandyard_service::{NodeSetup, Service, ServiceError};
 use sandyard_store::{Store, StoreError, Timers};
 use sandyard_tls::files;
 use tokio_util::sync::CancellationToken;
 
 pub use logging::{LogError, init_logging};
+pub use providers::connect as connect_providers;
 pub use sealing_key::{SEALING_KEY_FILE, SealingKeyError};
 pub use signals::Signals;
 pub use started::{Address, Started};
@@ -73,15 +74,18 @@ pub enum ServeError {
     /// The queue of timers cannot be used.
     #[error("cannot open the queue of timers")]
     Timers(#[source] StoreError),
-    /// Where sandboxes run cannot be reached.
-    #[error("cannot reach the provider of sandboxes{}", hint(.0))]
-    Provider(#[source] ProviderError),
-    /// What fake sandboxes are to answer cannot be read.
-    #[error("cannot read `fake.rules`")]
-    FakeRules(#[source] sandyard_provider::fake::RulesError),
-    /// The way out of sandboxes cannot be opened.
-    #[error("cannot open the gateway")]
-    Gateway(#[from] GatewayError),
+    /// A provider that must be there cannot be connected.
+    #[error("failed to connect provider `{name}`{}", hint(.source))]
+    Provider {
+        /// The provider's name.
+        name: String,
+        /// Why.
+        #[source]
+        source: ProviderError,
+    },
+    /// The settings name a provider that this program does not contain.
+    #[error("there is no provider `{0}`")]
+    UnknownProvider(String),
     /// The authentication cannot be opened.
     #[error("cannot open the authentication")]
     Auth(#[from] AuthError),
@@ -106,8 +110,9 @@ fn hint(error: &ProviderError) -> String {
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
     let all = settings.clone();
-    let connect =
-        |installation: String| async move { providers::connect(&all, &installation).await };
+    let connect = |installation: String| async move {
+        providers::connect(Registry::BUILTIN, &all, &installation).await
+    };
     serve_with(settings, connect, ready, signals).await
 }
 

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use super::Value;
 
-pub(crate) const MINUTE: u64 = 60;
-pub(crate) const HOUR: u64 = 60 * MINUTE;
-pub(crate) const DAY: u64 = 24 * HOUR;
+/// Seconds of a minute.
+pub const MINUTE: u64 = 60;
+/// Seconds of an hour.
+pub const HOUR: u64 = 60 * MINUTE;
+/// Seconds of a day.
+pub const DAY: u64 = 24 * HOUR;
 
 /// Reads a time span: seconds, or numbers with units.
 pub(super) fn parse(text: &str, least: u64, most: u64) -> Result<Value, String> {

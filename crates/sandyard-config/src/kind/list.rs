@@ -73,16 +73,16 @@ pub(super) fn words(text: &str) -> Result<Value, String> {
     .map(Value::Words)
 }
 
-pub(super) fn choices(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+pub(super) fn choices(text: &str, words: &[&str]) -> Result<Value, String> {
     let what = format!("one of {}", words.join(", "));
     each(text, &what, |word| known(word, words)).map(Value::Words)
 }
 
-pub(super) fn pairs(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+pub(super) fn pairs(text: &str, words: &[&str]) -> Result<Value, String> {
     let what = format!(
         "a name and one of {}, like `name={}`",
         words.join(", "),
-        words[0]
+        words.first().unwrap_or(&"provider")
     );
     let found = each(text, &what, |part| {
         // A name may hold `=` itself, a word never does.

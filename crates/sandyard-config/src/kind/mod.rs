@@ -12,7 +12,7 @@ mod number;
 pub(crate) mod url;
 mod value;
 
-pub(crate) use duration::{DAY, HOUR, MINUTE};
+pub use duration::{DAY, HOUR, MINUTE};
 pub(crate) use value::Value;
 
 /// The kinds of values.
@@ -50,10 +50,12 @@ pub enum Kind {
     Counts(u64),
     /// Any words, separated by commas.
     Words,
-    /// Some of these words, separated by commas.
-    Choices(&'static [&'static str]),
-    /// Names with one of these words each, like `a=x,b=y`.
-    Pairs(&'static [&'static str]),
+    /// The name of a provider.
+    Provider,
+    /// Names of providers, separated by commas.
+    Providers,
+    /// Names with a provider each, like `a=docker,b=embedded`.
+    ProviderOfEach,
     /// Addresses of name servers with or without a port, separated by commas.
     NameServers,
     /// 32 bytes, in hexadecimal digits or base64.
@@ -71,8 +73,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Checks a text that is not empty; `providers` are the names of the program's providers.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(self, text: &str, providers: &[&str]) -> Result<(), String> {
+        self.parse(text, providers).map(drop)
+    }
+
     /// Reads a text that is not empty.
-    pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
+    pub(crate) fn parse(self, text: &str, providers: &[&str]) -> Result<Value, String> {
         match self {
             Self::Text | Self::Path | Self::File => printable(text),
             Self::Key(least) => key(text, least),
@@ -89,8 +99,9 @@ impl Kind {
             Self::NameServers => list::name_servers(text),
             Self::Counts(most) => list::counts(text, most),
             Self::Words => list::words(text),
-            Self::Choices(words) => list::choices(text, words),
-            Self::Pairs(words) => list::pairs(text, words),
+            Self::Provider => choice(text, providers),
+            Self::Providers => list::choices(text, providers),
+            Self::ProviderOfEach => list::pairs(text, providers),
             Self::SealingKey => sealing_key::parse(text),
             Self::Domain => url::domain(text),
             Self::Host => url::host(text),
@@ -111,8 +122,8 @@ impl Kind {
                 | Self::NameServers
                 | Self::Counts(_)
                 | Self::Words
-                | Self::Choices(_)
-                | Self::Pairs(_)
+                | Self::Providers
+                | Self::ProviderOfEach
         )
     }
 
@@ -163,12 +174,9 @@ impl Kind {
             }
             Self::Counts(_) => "names with numbers, like `a=1,b=2`".to_owned(),
             Self::Words => "words, separated by commas".to_owned(),
-            Self::Choices(words) => format!("some of {}, separated by commas", quoted(words)),
-            Self::Pairs(words) => format!(
-                "names with one of {} each, like `a={}`",
-                quoted(words),
-                words[0]
-            ),
+            Self::Provider => "name of a provider".to_owned(),
+            Self::Providers => "names of providers, separated by commas".to_owned(),
+            Self::ProviderOfEach => "names with a provider each, like `a=docker`".to_owned(),
             Self::SealingKey => "key of 32 bytes".to_owned(),
             Self::Domain => "DNS name".to_owned(),
             Self::Host => "DNS name with or without a port".to_owned(),
@@ -205,7 +213,7 @@ fn key(text: &str, least: usize) -> Result<Value, String> {
     }
 }
 
-fn choice(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+fn choice(text: &str, words: &[&str]) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
     match words.contains(&lower.as_str()) {
         true => Ok(Value::Text(lower)),
@@ -220,21 +228,21 @@ mod tests {
     #[test]
     fn words_are_found_whatever_their_case() {
         let kind = Kind::Choice(&["auto", "open"]);
-        assert_eq!(kind.parse("Open"), Ok(Value::Text("open".to_owned())));
+        assert_eq!(kind.parse("Open", &[]), Ok(Value::Text("open".to_owned())));
         assert_eq!(
-            kind.parse("shut"),
+            kind.parse("shut", &[]),
             Err("must be one of auto, open".to_owned())
         );
     }
 
     #[test]
     fn short_keys_are_refused_without_being_repeated() {
-        let problem = Kind::Key(32).parse("hunter2").unwrap_err();
+        let problem = Kind::Key(32).parse("hunter2", &[]).unwrap_err();
         assert_eq!(problem, "must have at least 32 bytes (got 7)");
     }
 
     #[test]
     fn control_characters_have_no_place_in_texts() {
-        assert!(Kind::Path.parse("/srv/\nx").is_err());
+        assert!(Kind::Path.parse("/srv/\nx", &[]).is_err());
     }
 }

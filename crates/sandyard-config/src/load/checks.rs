@@ -6,22 +6,30 @@ use std::path::PathBuf;
 
 use super::Report;
 use crate::binding::check_binding;
+use crate::kind::Kind;
 use crate::problem::Problem;
-use crate::settings::{E2bPort, Provider, Settings, Tls};
+use crate::setting::{ProviderSettings, Setting};
+use crate::settings::{E2bPort, Settings, Tls};
 use crate::source::Origin;
+use crate::table::Table;
 use crate::values::Values;
 
 /// Checks what is left once every value is fine by itself.
-pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
+pub(super) fn check(settings: &Settings, table: &Table, report: &mut Report) {
+    let values = &settings.values;
+    let used: Vec<(&ProviderSettings, &Setting)> = provider_settings(settings, table).collect();
     let mut errors = vec![];
     for (small, large) in PAIRS {
         errors.extend(order(values, small, large));
     }
-    errors.extend(keys(settings));
+    errors.extend(
+        used.iter()
+            .filter_map(|(provider, setting)| missing(values, provider, setting)),
+    );
     errors.extend(tls(values));
     errors.extend(e2b_port(settings));
     errors.extend(e2b_domain(settings));
-    errors.extend(files(settings, values));
+    errors.extend(files(settings, values, &used));
     errors.extend(check_binding(settings).err().map(|problem| *problem));
     report.errors.extend(
         errors
@@ -93,37 +101,33 @@ fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
     })
 }
 
-/// A cloud asks for a key.
-fn keys(settings: &Settings) -> Vec<Problem> {
-    let wanted = [
-        (
-            Provider::E2b,
-            settings.e2b_cloud.api_key.is_none(),
-            "e2b_cloud.api_key",
-            "E2B_API_KEY",
-        ),
-        (
-            Provider::Daytona,
-            settings.daytona.api_key.is_none(),
-            "daytona.api_key",
-            "DAYTONA_API_KEY",
-        ),
-    ];
-    wanted
-        .into_iter()
-        .filter(|(provider, is_missing, ..)| *is_missing && settings.sandbox.has(*provider))
-        .map(|(provider, _, key, variable)| {
-            Problem::new(format!(
-                "`{key}` is required, because the provider `{}` is enabled",
-                provider.as_str()
-            ))
-            .about(key)
-            .hint(format!(
-                "set {variable}, or do not enable `{}`",
-                provider.as_str()
-            ))
-        })
-        .collect()
+/// The settings of all enabled providers. Settings of a provider that is not enabled are not checked.
+fn provider_settings<'a>(
+    settings: &'a Settings,
+    table: &'a Table,
+) -> impl Iterator<Item = (&'a ProviderSettings, &'a Setting)> {
+    let providers = table.providers().iter().copied();
+    let used = providers.filter(|provider| settings.sandbox.has(provider.name));
+    used.flat_map(|provider| {
+        let sections = provider.section.iter();
+        let settings = sections.flat_map(|section| section.settings);
+        settings.map(move |setting| (provider, setting))
+    })
+}
+
+/// A provider cannot be used without this setting: a cloud requires an API key.
+fn missing(values: &Values, provider: &ProviderSettings, setting: &Setting) -> Option<Problem> {
+    if !setting.required || values.text(setting.key).is_some() {
+        return None;
+    }
+    let (key, name) = (setting.key, provider.name);
+    let own = setting.own_variable();
+    let variable = setting.env.first().map_or(own.as_str(), |name| name);
+    let problem = Problem::new(format!(
+        "`{key}` is required, because the provider `{name}` is enabled"
+    ));
+    let hint = format!("set {variable}, or do not enable `{name}`");
+    Some(problem.about(key).hint(hint))
 }
 
 fn tls(values: &Values) -> Option<Problem> {
@@ -169,50 +173,32 @@ fn e2b_domain(settings: &Settings) -> Option<Problem> {
     })
 }
 
-fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
+fn files(
+    settings: &Settings,
+    values: &Values,
+    used: &[(&ProviderSettings, &Setting)],
+) -> Vec<Problem> {
     let (cert, key) = match &settings.server.tls {
         Tls::Files { cert, key } => (Some(cert), Some(key)),
         Tls::Off | Tls::SelfSigned => (None, None),
     };
-    let check = |(name, path): (&str, Option<&PathBuf>)| {
+    let check = |name: &str, path: Option<&PathBuf>| {
         let error = File::open(path?).err()?;
         let shown = values.shown(name);
         Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
     };
-    // Settings of a provider that is not enabled are not checked.
-    let of = |provider, path| {
-        Some(path)
-            .filter(|_| settings.sandbox.has(provider))
-            .flatten()
-    };
-    [
+    let agent_program = settings.sandbox.agent_program.as_ref();
+    let own = [
         ("server.tls_cert", cert),
         ("server.tls_key", key),
         ("gateway.trusted_ca", settings.gateway.trusted_ca.as_ref()),
-        (
-            "sandbox.agent_program",
-            settings.sandbox.agent_program.as_ref(),
-        ),
-        (
-            "docker.seccomp",
-            of(Provider::Docker, settings.docker.seccomp.as_ref()),
-        ),
-        (
-            "e2b_cloud.trusted_ca",
-            of(Provider::E2b, settings.e2b_cloud.trusted_ca.as_ref()),
-        ),
-        (
-            "daytona.trusted_ca",
-            of(Provider::Daytona, settings.daytona.trusted_ca.as_ref()),
-        ),
-        (
-            "fake.rules",
-            of(Provider::Fake, settings.fake.rules.as_ref()),
-        ),
-    ]
-    .into_iter()
-    .filter_map(check)
-    .collect()
+        ("sandbox.agent_program", agent_program),
+    ];
+    let own = own.into_iter().filter_map(|(name, path)| check(name, path));
+    let files = used.iter().map(|(_, setting)| setting);
+    let files = files.filter(|setting| setting.kind == Kind::File);
+    let files = files.filter_map(|setting| check(setting.key, values.path(setting.key).as_ref()));
+    own.chain(files).collect()
 }
 
 /// Keys and passwords would cross the network readable. A proxy in front may speak TLS, so this is no error.

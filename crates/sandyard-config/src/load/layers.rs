@@ -13,7 +13,6 @@ use crate::setting::Setting;
 use crate::source::config_file::{self, ConfigFile};
 use crate::source::env_file::{self, EnvFile};
 use crate::source::{Origin, Sources};
-use crate::table;
 use crate::values::Values;
 
 /// What one layer says: text and origin by key.
@@ -27,7 +26,7 @@ pub(super) fn gather(sources: &Sources, report: &mut Report) -> (Values, Option<
     let mut layers = vec![
         flags(sources, report),
         variables::environment(sources, report),
-        variables::env_file(&env_file, &env_path, report),
+        variables::env_file(sources, &env_file, &env_path, report),
     ];
     let data_dir = said(&layers, "data_dir").map_or_else(
         || sources.default_data_dir.clone(),
@@ -36,7 +35,7 @@ pub(super) fn gather(sources: &Sources, report: &mut Report) -> (Values, Option<
     let data_dir = sources.working_dir.join(data_dir);
     let found = find_config_file(sources, &env_file, &data_dir, report);
     let path = found.map(|(path, file)| {
-        layers.push(file_layer(file, report));
+        layers.push(file_layer(sources, file, report));
         path
     });
     (values(&layers, sources, report), path)
@@ -45,7 +44,7 @@ pub(super) fn gather(sources: &Sources, report: &mut Report) -> (Values, Option<
 fn flags(sources: &Sources, report: &mut Report) -> Layer {
     let mut layer = Layer::new();
     for (key, text) in &sources.flags {
-        match table::setting(key) {
+        match sources.table.setting(key) {
             Some(setting) => {
                 let flag = setting
                     .flag
@@ -55,7 +54,7 @@ fn flags(sources: &Sources, report: &mut Report) -> Layer {
             None => report.errors.push(unknown(
                 Problem::new(format!("there is no setting `{key}`")),
                 key,
-                table::all().map(|setting| setting.key.to_owned()),
+                sources.table.all().map(|setting| setting.key.to_owned()),
             )),
         }
     }
@@ -81,7 +80,7 @@ fn find_config_file(
     });
     if let Some(path) = named {
         let path = sources.working_dir.join(path);
-        let file = config_file::read(&path);
+        let file = config_file::read(&sources.table, &path);
         if file.is_none() {
             let message = format!("there is no configuration file `{}`", path.display());
             report.errors.push(Problem::new(message));
@@ -93,18 +92,21 @@ fn find_config_file(
         sources.system_config_file.clone(),
     ]
     .into_iter()
-    .find_map(|path| config_file::read(&path).map(|file| (path, file)))
+    .find_map(|path| {
+        let file = config_file::read(&sources.table, &path)?;
+        Some((path, file))
+    })
 }
 
 /// The file belongs to us alone, so whatever is wrong in it is told, even where a stronger layer hides it.
-fn file_layer(file: ConfigFile, report: &mut Report) -> Layer {
+fn file_layer(sources: &Sources, file: ConfigFile, report: &mut Report) -> Layer {
     let mut told = Report {
         errors: file.errors,
         warnings: file.warnings,
     };
-    let mut scratch = Values::new();
+    let mut scratch = Values::new(&sources.table, &sources.working_dir);
     for (key, (text, origin)) in &file.entries {
-        if let Some(setting) = table::setting(key) {
+        if let Some(setting) = sources.table.setting(key) {
             insert(&mut scratch, setting, text, origin.clone(), &mut told);
         }
     }
@@ -115,8 +117,8 @@ fn file_layer(file: ConfigFile, report: &mut Report) -> Layer {
 }
 
 fn values(layers: &[Layer], sources: &Sources, report: &mut Report) -> Values {
-    let mut values = Values::new();
-    for setting in table::all() {
+    let mut values = Values::new(&sources.table, &sources.working_dir);
+    for setting in sources.table.all() {
         match said(layers, setting.key) {
             // What is wrong in the file was told when it was read.
             Some((text, origin @ Origin::File { .. })) => {
@@ -139,7 +141,8 @@ fn values(layers: &[Layer], sources: &Sources, report: &mut Report) -> Values {
 /// Defaults that depend on the host or on other settings.
 fn fill_in(values: &mut Values, sources: &Sources, report: &mut Report) {
     let mut fill = |key: &str, make: &dyn Fn(&Values) -> String| {
-        let setting = table::setting(key).filter(|_| !values.is_given(key));
+        let setting = sources.table.setting(key);
+        let setting = setting.filter(|_| !values.is_given(key));
         if let Some(setting) = setting {
             let text = make(values);
             insert(values, setting, &text, Origin::Default, report);
@@ -149,9 +152,7 @@ fn fill_in(values: &mut Values, sources: &Sources, report: &mut Report) {
         sources.default_data_dir.display().to_string()
     });
     fill("database.url", &|values| {
-        let data_dir = values
-            .path("data_dir", &sources.working_dir)
-            .unwrap_or_default();
+        let data_dir = values.path("data_dir").unwrap_or_default();
         let file = data_dir.join("sandyard.db");
         format!(
             "sqlite://{}",

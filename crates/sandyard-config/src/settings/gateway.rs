@@ -1,7 +1,7 @@
 //! `[gateway]`, typed.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandyard_core::network::{NetworkPolicy, Target};
 
@@ -39,7 +39,7 @@ pub struct GatewaySettings {
 }
 
 impl GatewaySettings {
-    pub(super) fn build(values: &Values, working_dir: &Path) -> Self {
+    pub(super) fn build(values: &Values) -> Self {
         let max_connections_total = values.small("gateway.max_connections_total");
         Self {
             is_enabled: values.switch("gateway.enabled"),
@@ -55,7 +55,7 @@ impl GatewaySettings {
             proxy: values
                 .text("gateway.proxy")
                 .map(|text| Secret::new(text.to_owned())),
-            trusted_ca: values.path("gateway.trusted_ca", working_dir),
+            trusted_ca: values.path("gateway.trusted_ca"),
             max_connections: values
                 .small::<usize>("gateway.max_connections")
                 .min(max_connections_total),

@@ -7,12 +7,11 @@ mod auth;
 mod e2b;
 mod gateway;
 mod lifecycle;
-mod providers;
 mod sandbox;
 mod server;
 mod stores;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandyard_core::{LimitPolicy, Limits, PartialLimits};
 
@@ -20,8 +19,7 @@ pub use auth::{AuthMode, AuthSettings};
 pub use e2b::{E2bPort, E2bSettings};
 pub use gateway::GatewaySettings;
 pub use lifecycle::LifecycleSettings;
-pub use providers::{DaytonaSettings, DockerSettings, E2bCloudSettings, FakeSettings, PullWhen};
-pub use sandbox::{Provider, SandboxSettings};
+pub use sandbox::SandboxSettings;
 pub use server::{ServerSettings, Tls};
 
 use crate::kind::sealing_key::SealingKey;
@@ -52,14 +50,6 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// What they reach.
     pub gateway: GatewaySettings,
-    /// Those of Docker.
-    pub docker: DockerSettings,
-    /// Those of E2B.
-    pub e2b_cloud: E2bCloudSettings,
-    /// Those of Daytona.
-    pub daytona: DaytonaSettings,
-    /// Those that are none.
-    pub fake: FakeSettings,
     /// Seals the values of secrets; `None` for one that is kept in the data directory.
     pub sealing_key: Option<SealingKey>,
     /// How other servers on the same store reach this one; without it they do not.
@@ -68,6 +58,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// How much of the output of commands is kept.
     pub logs: OutputSettings,
+    /// Every setting by key, with its origin: providers read their own sections from it.
+    pub values: Values,
 }
 
 /// `[logs]`: how much of the output of commands is kept.
@@ -106,24 +98,20 @@ pub struct LogSettings {
 
 impl Settings {
     /// Makes settings of values. Where one is faulty its default stands in, so that checking can go on.
-    pub(crate) fn build(values: &Values, working_dir: &Path) -> Self {
-        let server = ServerSettings::build(values, working_dir);
-        let sandbox = SandboxSettings::build(values, working_dir);
+    pub(crate) fn build(all: Values) -> Self {
+        let values = &all;
+        let server = ServerSettings::build(values);
         Self {
-            data_dir: values.path("data_dir", working_dir).unwrap_or_default(),
+            data_dir: values.path("data_dir").unwrap_or_default(),
             e2b: E2bSettings::build(values, &server),
             server,
             auth: AuthSettings::build(values),
             database_url: stores::database_url(values),
             redis_url: stores::redis_url(values),
-            docker: DockerSettings::build(values, working_dir),
-            e2b_cloud: E2bCloudSettings::build(values, working_dir, &sandbox),
-            sandbox,
-            daytona: DaytonaSettings::build(values, working_dir),
-            fake: FakeSettings::build(values, working_dir),
+            sandbox: SandboxSettings::build(values),
             lifecycle: LifecycleSettings::build(values),
             limits: LimitSettings::build(values),
-            gateway: GatewaySettings::build(values, working_dir),
+            gateway: GatewaySettings::build(values),
             sealing_key: values.sealing_key("secrets.key").cloned(),
             node_url: values.text("node.url").map(str::to_owned),
             logs: OutputSettings {
@@ -134,6 +122,7 @@ impl Settings {
                 level: values.text("log.level").unwrap_or("info").to_owned(),
                 is_json: values.text("log.format") == Some("json"),
             },
+            values: all,
         }
     }
 }

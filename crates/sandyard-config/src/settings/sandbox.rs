@@ -1,7 +1,7 @@
 //! `[sandbox]`, typed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::values::Values;
 
@@ -9,24 +9,24 @@ use crate::values::Values;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxSettings {
-    /// Where they run when their maker does not say.
-    pub provider: Provider,
-    /// All providers that anything names, the default one first.
-    pub providers: Vec<Provider>,
-    /// Who else makes one, in this order.
-    pub fallback: Vec<Provider>,
-    /// Which templates are whose.
-    pub template_providers: BTreeMap<String, Provider>,
-    /// Which ones users who are no admins get; empty for all.
-    pub user_providers: Vec<Provider>,
+    /// The provider of sandboxes whose create request names none.
+    pub provider: String,
+    /// All providers that a setting names, the default one first.
+    pub providers: Vec<String>,
+    /// Providers to try, in this order, when the chosen one has no capacity.
+    pub fallback: Vec<String>,
+    /// Providers of templates.
+    pub template_providers: BTreeMap<String, String>,
+    /// Providers for users who are no admins; empty for all.
+    pub user_providers: Vec<String>,
     /// Templates of others that they may name, as patterns.
     pub user_templates: Vec<String>,
     /// What is put into sandboxes that others make; `None` for this program itself.
     pub agent_program: Option<PathBuf>,
     /// What they start from when their maker names nothing; `None` leaves it to the provider.
     pub template: Option<String>,
-    /// The same with E2B, as E2B's own variables say it where E2B is not the default provider.
-    pub(super) e2b_template: Option<String>,
+    /// The same for another provider than the default one.
+    provider_template: Option<(String, String)>,
     /// How many are kept ready.
     pub ready: usize,
     /// How many of which other templates are kept ready.
@@ -37,95 +37,69 @@ pub struct SandboxSettings {
     pub code_server_port: u16,
 }
 
-/// The providers there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "their names say it")]
-pub enum Provider {
-    Embedded,
-    Docker,
-    E2b,
-    Daytona,
-    Fake,
-}
-
-impl Provider {
-    /// The word for it in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Embedded => "embedded",
-            Self::Docker => "docker",
-            Self::E2b => "e2b",
-            Self::Daytona => "daytona",
-            Self::Fake => "fake",
-        }
-    }
-
-    fn of(word: &str) -> Self {
-        match word {
-            "docker" => Self::Docker,
-            "e2b" => Self::E2b,
-            "daytona" => Self::Daytona,
-            "fake" => Self::Fake,
-            _ => Self::Embedded,
-        }
-    }
-}
-
 impl SandboxSettings {
-    pub(super) fn build(values: &Values, working_dir: &Path) -> Self {
-        let list = |key| values.words(key).iter().map(|word| Provider::of(word));
-        let provider = Provider::of(values.text("sandbox.provider").unwrap_or_default());
-        let fallback: Vec<Provider> = list("sandbox.fallback").collect();
-        let template_providers: BTreeMap<String, Provider> = values
+    pub(super) fn build(values: &Values) -> Self {
+        let provider = values.text("sandbox.provider").unwrap_or_default();
+        let provider = provider.to_owned();
+        let fallback = values.words("sandbox.fallback").to_vec();
+        let template_providers: BTreeMap<String, String> = values
             .pairs("sandbox.template_providers")
             .iter()
-            .map(|(name, word)| (name.clone(), Provider::of(word)))
+            .cloned()
             .collect();
-        let named = std::iter::once(provider)
-            .chain(list("sandbox.providers"))
-            .chain(fallback.iter().copied())
-            .chain(template_providers.values().copied());
-        let mut providers = Vec::new();
-        for one in named {
-            if !providers.contains(&one) {
-                providers.push(one);
+        let named = std::iter::once(&provider)
+            .chain(values.words("sandbox.providers"))
+            .chain(&fallback)
+            .chain(template_providers.values());
+        let mut providers: Vec<String> = Vec::new();
+        for name in named {
+            if !providers.contains(name) {
+                providers.push(name.clone());
             }
         }
         let template = values.text("sandbox.template").map(str::to_owned);
-        let (template, e2b_template) = match is_said_by_e2b(values)
-            && provider != Provider::E2b
-            && providers.contains(&Provider::E2b)
-        {
-            true => (None, template),
-            false => (template, None),
+        let owner = provider_of_variable(values, &providers).filter(|name| **name != provider);
+        let (template, provider_template) = match (owner, template) {
+            (Some(owner), Some(template)) => (None, Some((owner.clone(), template))),
+            (_, template) => (template, None),
         };
         Self {
-            provider,
-            providers,
-            fallback,
-            template_providers,
-            user_providers: list("sandbox.user_providers").collect(),
+            user_providers: values.words("sandbox.user_providers").to_vec(),
             user_templates: values.words("sandbox.user_templates").to_vec(),
-            agent_program: values.path("sandbox.agent_program", working_dir),
+            agent_program: values.path("sandbox.agent_program"),
             template,
-            e2b_template,
+            provider_template,
             ready: values.small("sandbox.ready"),
             ready_templates: ready_templates(values),
             mcp_port: values.small("sandbox.mcp_port"),
             code_server_port: values.small("sandbox.code_server_port"),
+            provider,
+            providers,
+            fallback,
+            template_providers,
         }
     }
 
-    /// Whether sandboxes may be there.
-    pub fn has(&self, provider: Provider) -> bool {
-        self.providers.contains(&provider)
+    /// Whether a provider of that name is used.
+    pub fn has(&self, provider: &str) -> bool {
+        self.providers.iter().any(|name| name == provider)
+    }
+
+    /// The default template of a provider that is not the default one, where a variable of its own tools names it.
+    pub fn template_of(&self, provider: &str) -> Option<&str> {
+        let (owner, template) = self.provider_template.as_ref()?;
+        (owner == provider).then_some(template)
     }
 }
 
-/// Whether the default template comes from a variable that E2B's own tools read.
-fn is_said_by_e2b(values: &Values) -> bool {
-    let variable = values.origin("sandbox.template").variable();
-    variable.is_some_and(|name| name.starts_with("E2B_"))
+/// The provider whose own tools read the variable that the default template comes from: `E2B_TEMPLATE` is read by those of `e2b`.
+fn provider_of_variable<'a>(values: &Values, providers: &'a [String]) -> Option<&'a String> {
+    let variable = values.origin("sandbox.template").variable()?;
+    let is_prefix = |name: &&String| {
+        let rest = variable.strip_prefix(&name.to_uppercase());
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    providers.iter().find(is_prefix)
 }
 
 fn ready_templates(values: &Values) -> Vec<(String, usize)> {

@@ -1,7 +1,7 @@
 //! `[server]`, typed.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kind::network::Network;
@@ -58,8 +58,8 @@ pub enum Tls {
 }
 
 impl ServerSettings {
-    pub(super) fn build(values: &Values, working_dir: &Path) -> Self {
-        let path = |key| values.path(key, working_dir);
+    pub(super) fn build(values: &Values) -> Self {
+        let path = |key| values.path(key);
         let tls = match (path("server.tls_cert"), path("server.tls_key")) {
             (Some(cert), Some(key)) => Tls::Files { cert, key },
             _ if values.switch("server.tls_self_signed") => Tls::SelfSigned,

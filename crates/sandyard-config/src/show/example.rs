@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::setting::{Section, Setting};
-use crate::table;
+use crate::table::Table;
 
 /// Most columns of a comment line, including `# `.
 const WIDTH: usize = 100;
@@ -15,9 +15,9 @@ const HEAD: &str = "Settings of Sandyard. Copy this file to /etc/sandyard/sandya
     copy in the repository.";
 
 /// The example file, `deploy/sandyard.toml`.
-pub fn example_toml() -> String {
+pub fn example_toml(table: &Table) -> String {
     let mut text = comment(HEAD);
-    for section in table::sections() {
+    for section in table.sections() {
         write_section(&mut text, section);
     }
     text

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::setting::{Section, Setting};
-use crate::table::{self, OTHER_VARIABLES};
+use crate::table::{OTHER_VARIABLES, Table};
 
 const HEAD: &str = "\
 # Configuration
@@ -57,10 +57,13 @@ to `required`.
 ";
 
 /// The reference in Markdown.
-pub fn reference_markdown() -> String {
+pub fn reference_markdown(table: &Table) -> String {
     let mut text = HEAD.to_owned();
-    for section in table::sections() {
+    for section in table.sections() {
         write_section(&mut text, section);
+        if section.name == "sandbox" {
+            write_providers(&mut text, table);
+        }
     }
     text.push_str("\n## Other variables\n\n| Variable | Meaning |\n|---|---|\n");
     for (name, doc) in OTHER_VARIABLES {
@@ -79,6 +82,19 @@ fn write_section(text: &mut String, section: &Section) {
     text.push_str("| Setting | Default | Variables | Flag | Meaning |\n|---|---|---|---|---|\n");
     for setting in section.settings {
         let _ = writeln!(text, "{}", row(setting));
+    }
+}
+
+/// The names that `sandbox.provider` and its siblings take.
+fn write_providers(text: &mut String, table: &Table) {
+    text.push_str("\n| Provider | Sandboxes run | Settings |\n|---|---|---|\n");
+    for provider in table.providers() {
+        let section = provider
+            .section
+            .map(|section| format!("`[{}]`", section.name));
+        let (name, summary) = (provider.name, provider.summary);
+        let section = section.unwrap_or_default();
+        let _ = writeln!(text, "| `{name}` | {summary} | {section} |");
     }
 }
 

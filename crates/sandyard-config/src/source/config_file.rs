@@ -14,7 +14,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::setting::Setting;
 use crate::source::Origin;
-use crate::table;
+use crate::table::Table;
 
 /// What a configuration file says, and what is wrong with it.
 #[derive(Default)]
@@ -26,11 +26,12 @@ pub(crate) struct ConfigFile {
 }
 
 /// Reads the file; `None` if there is none.
-pub(crate) fn read(path: &Path) -> Option<ConfigFile> {
+pub(crate) fn read(table: &Table, path: &Path) -> Option<ConfigFile> {
     match small_text(path) {
         Ok((text, metadata)) => {
-            let mut file = parse(&text, path);
-            file.warnings.extend(open_secret(&file, path, &metadata));
+            let mut file = parse(table, &text, path);
+            let open = open_secret(table, &file, path, &metadata);
+            file.warnings.extend(open);
             Some(file)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -45,9 +46,15 @@ pub(crate) fn read(path: &Path) -> Option<ConfigFile> {
 }
 
 /// Warns when a file with a secret in it can be read by everybody.
-fn open_secret(file: &ConfigFile, path: &Path, metadata: &Metadata) -> Option<Problem> {
+fn open_secret(
+    table: &Table,
+    file: &ConfigFile,
+    path: &Path,
+    metadata: &Metadata,
+) -> Option<Problem> {
     let is_secret = |(key, (text, _)): (&&'static str, &(String, Origin))| {
-        table::setting(key).is_some_and(|setting| setting.mask(text) != *text)
+        let setting = table.setting(key);
+        setting.is_some_and(|setting| setting.mask(text) != *text)
     };
     let is_open = metadata.permissions().mode() & 0o004 != 0;
     (is_open && file.entries.iter().any(is_secret)).then(|| {
@@ -59,9 +66,10 @@ fn open_secret(file: &ConfigFile, path: &Path, metadata: &Metadata) -> Option<Pr
     })
 }
 
-pub(crate) fn parse(text: &str, path: &Path) -> ConfigFile {
+pub(crate) fn parse(settings: &Table, text: &str, path: &Path) -> ConfigFile {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
+        settings,
         text,
         path: path.to_owned(),
         file: ConfigFile::default(),
@@ -84,6 +92,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> ConfigFile {
 }
 
 struct Reader<'a> {
+    settings: &'a Table,
     text: &'a str,
     path: PathBuf,
     file: ConfigFile,
@@ -108,8 +117,8 @@ impl Reader<'_> {
         for (name, value) in table {
             let key = format!("{parent}{}", name.get_ref());
             let at = name.span().start;
-            let is_section = table::sections().iter().any(|section| section.name == key);
-            match (table::setting(&key), value.get_ref()) {
+            let is_section = self.settings.sections().any(|section| section.name == key);
+            match (self.settings.setting(&key), value.get_ref()) {
                 (Some(setting), _) => self.entry(setting, at, value),
                 (None, DeValue::Table(inner)) if is_section => {
                     self.table(&format!("{key}."), inner);
@@ -129,8 +138,8 @@ impl Reader<'_> {
             false => format!("there is no setting `{key}`"),
         });
         let names: Box<dyn Iterator<Item = &str>> = match is_table {
-            true => Box::new(table::sections().iter().map(|section| section.name)),
-            false => Box::new(table::all().map(|setting| setting.key)),
+            true => Box::new(self.settings.sections().map(|section| section.name)),
+            false => Box::new(self.settings.all().map(|setting| setting.key)),
         };
         if let Some(name) = nearest(key, names.filter(|name| !name.is_empty())) {
             problem = problem.hint(format!("did you mean `{name}`?"));

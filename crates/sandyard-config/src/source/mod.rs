@@ -11,9 +11,13 @@ use std::path::PathBuf;
 
 pub use origin::Origin;
 
+use crate::table::Table;
+
 /// All that settings are read from. Filled by [`Sources::of_process`], or by hand in tests.
 #[derive(Clone, Default)]
 pub struct Sources {
+    /// The settings there are.
+    pub table: Table,
     /// What flags said: pairs of key and text. The strongest source.
     pub flags: Vec<(String, String)>,
     /// The environment.
@@ -39,6 +43,7 @@ impl Sources {
     ///
     /// Variables that are not UTF-8 are left out: none of ours can be.
     pub fn of_process(
+        table: Table,
         flags: Vec<(String, String)>,
         config_file: Option<PathBuf>,
         default_data_dir: PathBuf,
@@ -46,6 +51,7 @@ impl Sources {
         let environment = std::env::vars_os()
             .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
         Ok(Self {
+            table,
             flags,
             environment: environment.collect(),
             working_dir: std::env::current_dir()?,

@@ -1,14 +1,10 @@
-//! Every setting there is, a file per section.
+//! The table of settings: a file for each of the server's own sections; those of providers are in their folders.
 //!
 //! To add one: a row here, a field in [`settings`](crate::settings), and `UPDATE_DOCS=1 cargo test -p sandyard-config`.
 
 mod auth;
 mod database;
-mod daytona;
-mod docker;
 mod e2b;
-mod e2b_cloud;
-mod fake;
 mod gateway;
 mod lifecycle;
 mod limits;
@@ -21,9 +17,12 @@ mod secrets;
 mod server;
 mod top;
 
-use crate::setting::{Section, Setting};
+use std::sync::Arc;
 
-static SECTIONS: [Section; 18] = [
+use crate::setting::{ProviderSettings, Section, Setting};
+
+/// The server's own sections that come before those of providers.
+static FIRST: [Section; 11] = [
     top::SECTION,
     server::SECTION,
     e2b::SECTION,
@@ -35,14 +34,10 @@ static SECTIONS: [Section; 18] = [
     logs::SECTION,
     limits::SECTION,
     gateway::SECTION,
-    docker::SECTION,
-    e2b_cloud::SECTION,
-    daytona::SECTION,
-    fake::SECTION,
-    secrets::SECTION,
-    node::SECTION,
-    log::SECTION,
 ];
+
+/// The server's own sections that come after them.
+static LAST: [Section; 3] = [secrets::SECTION, node::SECTION, log::SECTION];
 
 /// Variables with the prefix `SANDYARD_` that are not settings, and their meaning.
 pub const OTHER_VARIABLES: [(&str, &str); 4] = [
@@ -61,79 +56,44 @@ pub const OTHER_VARIABLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// The sections, in the order people should read them.
-pub fn sections() -> &'static [Section] {
-    &SECTIONS
-}
+/// All settings: the server's own, and those of the providers that the program contains.
+///
+/// This crate does not know the providers: their folders declare them, and the program hands them over.
+#[derive(Clone, Debug, Default)]
+pub struct Table(Arc<[&'static ProviderSettings]>);
 
-/// All settings of all sections.
-pub fn all() -> impl Iterator<Item = &'static Setting> {
-    SECTIONS.iter().flat_map(|section| section.settings)
-}
-
-/// Finds a setting by its key.
-pub fn setting(key: &str) -> Option<&'static Setting> {
-    all().find(|setting| setting.key == key)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn keys_belong_to_their_section() {
-        for section in sections() {
-            for setting in section.settings {
-                let (table, name) = setting.key.rsplit_once('.').unwrap_or(("", setting.key));
-                assert_eq!(
-                    (table, name),
-                    (section.name, setting.name()),
-                    "{}",
-                    setting.key
-                );
-            }
-        }
+impl Table {
+    /// The table of a program that contains these providers.
+    pub fn new(providers: impl IntoIterator<Item = &'static ProviderSettings>) -> Self {
+        Self(providers.into_iter().collect())
     }
 
-    #[test]
-    fn keys_variables_and_flags_are_each_used_once() {
-        let mut seen = BTreeSet::new();
-        for setting in all() {
-            assert!(seen.insert(setting.key.to_owned()), "{}", setting.key);
-            for variable in setting.variables() {
-                assert!(seen.insert(variable.clone()), "{variable}");
-            }
-            if let Some(flag) = setting.flag {
-                assert!(flag.starts_with("--"), "{flag}");
-                assert!(seen.insert(flag.to_owned()), "{flag}");
-            }
-        }
+    /// The providers of the program.
+    pub fn providers(&self) -> &[&'static ProviderSettings] {
+        &self.0
     }
 
-    #[test]
-    fn defaults_and_examples_are_valid() {
-        for setting in all() {
-            for text in [setting.default, setting.example] {
-                if !text.is_empty() {
-                    assert!(setting.kind.parse(text).is_ok(), "{}: {text}", setting.key);
-                }
-            }
-            let shown = !setting.default.is_empty() || !setting.example.is_empty();
-            assert!(shown, "{} has nothing to show in the example", setting.key);
-        }
+    /// Names of the providers, as settings write them.
+    pub fn provider_names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|provider| provider.name).collect()
     }
 
-    #[test]
-    fn every_setting_is_explained_in_sentences() {
-        for setting in all() {
-            assert!(setting.doc.ends_with('.'), "{}", setting.key);
-            assert!(
-                !setting.doc.contains('|'),
-                "{} would break the reference",
-                setting.key
-            );
-        }
+    /// The sections, in the order people should read them.
+    pub fn sections(&self) -> impl Iterator<Item = &'static Section> {
+        let providers = self
+            .0
+            .iter()
+            .filter_map(|provider| provider.section.as_ref());
+        FIRST.iter().chain(providers).chain(&LAST)
+    }
+
+    /// All settings of all sections.
+    pub fn all(&self) -> impl Iterator<Item = &'static Setting> {
+        self.sections().flat_map(|section| section.settings)
+    }
+
+    /// Finds a setting by its key.
+    pub fn setting(&self, key: &str) -> Option<&'static Setting> {
+        self.all().find(|setting| setting.key == key)
     }
 }

@@ -3,25 +3,21 @@
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
-/// The names of all providers.
-const PROVIDERS: &[&str] = &["embedded", "docker", "e2b", "daytona", "fake"];
-
 pub(super) const SECTION: Section = Section {
     name: "sandbox",
     doc: "Where sandboxes run, and which template they start from.",
     settings: &[
         Setting::new(
             "sandbox.provider",
-            Kind::Choice(PROVIDERS),
+            Kind::Provider,
             "embedded",
-            "Default provider. `embedded` runs sandboxes on this host, without Docker; `docker` runs them in containers; \
-             `e2b` and `daytona` use those clouds; `fake` runs nothing and is for tests of client programs.",
+            "Default provider: the one of a sandbox whose create request names none.",
         )
         .env(&["SANDBOX_PROVIDER", "SANDYARD_PROVIDER"])
         .flag("--provider"),
         Setting::new(
             "sandbox.providers",
-            Kind::Choices(PROVIDERS),
+            Kind::Providers,
             "",
             "Further providers that a create request can name. The providers in `sandbox.fallback` and `sandbox.template_providers` \
              are enabled as well.",
@@ -32,7 +28,7 @@ pub(super) const SECTION: Section = Section {
         .example("embedded,docker"),
         Setting::new(
             "sandbox.fallback",
-            Kind::Choices(PROVIDERS),
+            Kind::Providers,
             "",
             "Providers to try, in this order, if the provider of a new sandbox has no capacity or is unreachable. Does not apply to requests that name a provider.",
         )
@@ -42,7 +38,7 @@ pub(super) const SECTION: Section = Section {
         .example("docker,embedded"),
         Setting::new(
             "sandbox.template_providers",
-            Kind::Pairs(PROVIDERS),
+            Kind::ProviderOfEach,
             "",
             "Templates that belong to another provider than the default one, as `template=provider`.",
         )
@@ -50,7 +46,7 @@ pub(super) const SECTION: Section = Section {
         .example("python:3.13=docker"),
         Setting::new(
             "sandbox.user_providers",
-            Kind::Choices(PROVIDERS),
+            Kind::Providers,
             "",
             "Providers that users who are not admins may use, such as those without costs. If the default provider is not among \
              them, such users get the first one of this list.",
@@ -78,9 +74,9 @@ pub(super) const SECTION: Section = Section {
             "sandbox.template",
             Kind::Text,
             "",
-            "Template of sandboxes at the default provider, if the create request names none. For other providers see \
-             `docker.image`, `e2b_cloud.template` and `daytona.snapshot`. If E2B is enabled but not the default provider, E2B's own variables \
-             set its template instead.",
+            "Template of sandboxes at the default provider, if the create request names none. Other providers have a setting of their \
+             own. A variable that begins with the name of another enabled provider, such as `E2B_TEMPLATE`, sets the template of that provider \
+             instead.",
         )
         .env(&["E2B_TEMPLATE", "E2B_TEMPLATE_ID", "SANDBOX_TEMPLATE_ID", "SANDYARD_TEMPLATE"])
         .flag("--template")

@@ -115,7 +115,8 @@ fn a_file_with_a_secret_that_everybody_may_read_is_a_warning() {
 #[test]
 fn sources_of_this_process_have_its_environment_and_directory() {
     let flags = vec![("server.port".to_owned(), "1".to_owned())];
-    let sources = sandyard_config::Sources::of_process(flags, None, "/data".into()).unwrap();
+    let sources =
+        sandyard_config::Sources::of_process(crate::table(), flags, None, "/data".into()).unwrap();
     assert_eq!(
         sources.environment.get("PATH"),
         std::env::var("PATH").ok().as_ref()

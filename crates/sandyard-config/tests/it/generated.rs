@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use sandyard_config::{all, example_toml, reference_markdown};
+use sandyard_config::{example_toml, reference_markdown};
 
-use crate::Host;
+use crate::{Host, table};
 
 fn is_current(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -22,18 +22,18 @@ fn is_current(name: &str, text: &str) {
 
 #[test]
 fn the_reference_is_up_to_date() {
-    is_current("docs/configuration.md", &reference_markdown());
+    is_current("docs/configuration.md", &reference_markdown(&table()));
 }
 
 #[test]
 fn the_example_file_is_up_to_date() {
-    is_current("deploy/sandyard.toml", &example_toml());
+    is_current("deploy/sandyard.toml", &example_toml(&table()));
 }
 
 #[test]
 fn the_example_file_changes_nothing_as_it_is() {
     let plain = Host::new();
-    let host = Host::new().toml(&example_toml());
+    let host = Host::new().toml(&example_toml(&table()));
     let (with, without) = (host.loaded().settings, plain.loaded().settings);
     assert_eq!(with.server, without.server);
     assert_eq!(with.e2b, without.e2b);
@@ -47,12 +47,12 @@ fn the_example_file_is_valid_with_every_line_in_force() {
     let is_setting = |line: &str| {
         line.strip_prefix("# ").is_some_and(|rest| {
             let name = rest.split(" = ").next().unwrap_or_default();
-            rest.contains(" = ") && all().any(|setting| setting.name() == name)
+            rest.contains(" = ") && table().all().any(|setting| setting.name() == name)
         })
     };
     let mut uncommented = 0;
     let mut text = String::new();
-    for line in example_toml().lines() {
+    for line in example_toml(&table()).lines() {
         if is_setting(line) {
             uncommented += 1;
             text.push_str(&line[2..]);
@@ -61,7 +61,7 @@ fn the_example_file_is_valid_with_every_line_in_force() {
         }
         text.push('\n');
     }
-    assert_eq!(uncommented, all().count());
+    assert_eq!(uncommented, table().all().count());
     // The one thing that cannot be: files at the places of the example.
     let errors = Host::new().toml(&text).errors();
     assert!(
@@ -72,8 +72,8 @@ fn the_example_file_is_valid_with_every_line_in_force() {
 
 #[test]
 fn the_reference_names_every_key_variable_and_flag() {
-    let reference = reference_markdown();
-    for setting in all() {
+    let reference = reference_markdown(&table());
+    for setting in table().all() {
         let flag = setting.flag.map(str::to_owned);
         let names = setting
             .variables()

@@ -9,10 +9,12 @@ mod precedence;
 mod problems;
 mod settings;
 mod shown;
+mod table;
 
 use std::path::PathBuf;
 
-use sandyard_config::{Loaded, Origin, Problems, Sources, load};
+use sandyard_config::{Loaded, Origin, Problems, Sources, Table, load};
+use sandyard_providers::Registry;
 use tempfile::TempDir;
 
 /// A working directory, a data directory and a system file of their own, and nothing else said.
@@ -33,6 +35,7 @@ impl Host {
             working_dir: make("work"),
             default_data_dir: make("data"),
             system_config_file: make("etc").join("sandyard.toml"),
+            table: table(),
             ..Sources::default()
         };
         Self { dir, sources }
@@ -92,5 +95,10 @@ impl Host {
 
 /// Where the value of a setting comes from.
 pub(crate) fn origin(loaded: &Loaded, key: &str) -> Origin {
-    loaded.values.origin(key).clone()
+    loaded.settings.values.origin(key).clone()
+}
+
+/// The settings of the program, its providers' included.
+pub(crate) fn table() -> Table {
+    Registry::BUILTIN.table()
 }

@@ -51,7 +51,7 @@ fn an_empty_value_counts_as_not_said_in_every_layer() {
 
 #[test]
 fn every_setting_can_be_said_by_each_of_its_variables_and_in_the_file() {
-    for setting in sandyard_config::all() {
+    for setting in crate::table().all() {
         let text = if setting.example.is_empty() {
             setting.default
         } else {
@@ -59,7 +59,7 @@ fn every_setting_can_be_said_by_each_of_its_variables_and_in_the_file() {
         };
         // Whether the settings fit together is another question: here it is only who is heard.
         let heard = |host: Host| match host.load() {
-            Ok(loaded) => *loaded.values.origin(setting.key) != Origin::Default,
+            Ok(loaded) => *loaded.settings.values.origin(setting.key) != Origin::Default,
             Err(problems) => problems.errors.iter().all(|problem| {
                 problem.key.as_deref().is_some_and(|key| {
                     key.starts_with("server.tls_")

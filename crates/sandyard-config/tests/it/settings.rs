@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_config::settings::{AuthMode, Provider, Tls};
+use sandyard_config::settings::{AuthMode, Tls};
 use sandyard_core::{LimitPolicy, Limits};
 
 use crate::Host;
@@ -28,7 +28,7 @@ fn nothing_configured_gives_the_documented_defaults() {
     let database = format!("sqlite://{}/sandyard.db", host.path("data").display());
     assert_eq!(settings.database_url.expose(), database);
     assert_eq!(settings.redis_url, None);
-    assert_eq!(settings.sandbox.provider, Provider::Embedded);
+    assert_eq!(settings.sandbox.provider, "embedded");
     assert_eq!(settings.sandbox.template, None);
     assert_eq!(
         (settings.sandbox.mcp_port, settings.sandbox.code_server_port),
@@ -202,21 +202,18 @@ fn the_template_of_e2bs_variables_is_e2bs_where_there_are_others() {
     };
     let templates = |host: Host| {
         let settings = host.loaded().settings;
-        (settings.sandbox.template, settings.e2b_cloud.template)
+        let of_e2b = settings.sandbox.template_of("e2b").map(str::to_owned);
+        (settings.sandbox.template, of_e2b)
     };
     let tools = || Some("tools".to_owned());
     // Alone or first, it is what sandboxes start from; also without E2B, whose users have the variable already.
     for provider in ["e2b", "embedded"] {
         let host = e2b(provider).var("E2B_TEMPLATE_ID", "tools");
-        assert_eq!(templates(host), (tools(), "base".to_owned()), "{provider}");
+        assert_eq!(templates(host), (tools(), None), "{provider}");
     }
     let beside = || e2b("embedded").toml("[sandbox]\nproviders = [\"e2b\"]\n");
     let host = beside().var("E2B_TEMPLATE", "tools");
-    assert_eq!(templates(host), (None, "tools".to_owned()));
+    assert_eq!(templates(host), (None, tools()));
     let host = beside().var("SANDYARD_TEMPLATE", "tools");
-    assert_eq!(templates(host), (tools(), "base".to_owned()));
-    let host = beside()
-        .var("E2B_TEMPLATE", "tools")
-        .var("SANDYARD_E2B_CLOUD_TEMPLATE", "mine");
-    assert_eq!(templates(host), (None, "mine".to_owned()));
+    assert_eq!(templates(host), (tools(), None));
 }

@@ -26,7 +26,7 @@ fn host() -> Host {
 
 #[test]
 fn the_table_shows_values_and_origins() {
-    let table = host().loaded().values.to_table();
+    let table = host().loaded().settings.values.to_table();
     let row = |key: &str| {
         let line = table
             .lines()
@@ -45,12 +45,12 @@ fn the_table_shows_values_and_origins() {
         "database.url postgres://app:********@db/x variable DATABASE_URL"
     );
     assert_eq!(row("node.url"), "node.url - default");
-    assert_eq!(table.lines().count(), 1 + sandyard_config::all().count());
+    assert_eq!(table.lines().count(), 1 + crate::table().all().count());
 }
 
 #[test]
 fn json_has_every_setting_with_value_and_origin() {
-    let json = host().loaded().values.to_json();
+    let json = host().loaded().settings.values.to_json();
     assert_eq!(json["server.port"]["value"], "8100,8080");
     assert_eq!(json["server.port"]["origin"], "flag --port");
     assert_eq!(json["auth.jwt_secret"]["value"], "********");
@@ -58,7 +58,7 @@ fn json_has_every_setting_with_value_and_origin() {
     assert_eq!(json["node.url"]["value"], serde_json::Value::Null);
     assert_eq!(
         json.as_object().map(serde_json::Map::len),
-        Some(sandyard_config::all().count())
+        Some(crate::table().all().count())
     );
 }
 
@@ -68,8 +68,8 @@ fn secrets_are_nowhere_to_be_seen() {
     let loaded = host.loaded();
     let seen = format!(
         "{} {} {loaded:?} {:?}",
-        loaded.values.to_table(),
-        loaded.values.to_json(),
+        loaded.settings.values.to_table(),
+        loaded.settings.values.to_json(),
         host.sources
     );
     for secret in SECRETS {

@@ -4,14 +4,14 @@ use sandyard_core::SandboxState::{Paused, Running};
 
 use super::subject::{Done, Subject, fails, same, works};
 use crate::ProviderErrorKind::{Conflict, Invalid, NotFound};
-use crate::instance::InstanceSpec;
+use crate::instances::InstanceSpec;
 
 pub(super) async fn a_snapshot_is_a_template_until_it_is_removed(subject: &Subject) -> Done {
     let provider = &subject.provider;
     let id = subject.create().await?.id;
     let name = subject.template_name();
-    let kept = works("snapshot", provider.snapshot(&id, &name).await)?;
-    same("name", &kept.name, &name)?;
+    let snapshot = works("snapshot", provider.snapshot(&id, &name).await)?;
+    same("name", &snapshot.name, &name)?;
     same("goes on", subject.inspect(&id).await?.state, Running)?;
     let listed = works("templates", provider.templates().await)?;
     same("listed", listed.iter().any(|one| one.name == name), true)?;
@@ -24,8 +24,8 @@ pub(super) async fn a_snapshot_is_a_template_until_it_is_removed(subject: &Subje
     works("remove", provider.remove_template(&name).await)?;
     let lives_on = subject.inspect(&made.id).await?.state;
     same("what was made from it", lives_on, Running)?;
-    let again = provider.remove_template(&name).await;
-    fails("remove again", NotFound, again)?;
+    let second = provider.remove_template(&name).await;
+    fails("remove again", NotFound, second)?;
     fails("create", NotFound, provider.create(&spec).await)
 }
 
@@ -37,8 +37,8 @@ pub(super) async fn a_snapshot_of_a_bad_or_taken_name_is_refused(subject: &Subje
     }
     let name = subject.template_name();
     works("snapshot", provider.snapshot(&id, &name).await)?;
-    let again = provider.snapshot(&id, &name).await;
-    fails("the same name", Conflict, again)?;
+    let second = provider.snapshot(&id, &name).await;
+    fails("the same name", Conflict, second)?;
     same("goes on", subject.inspect(&id).await?.state, Running)
 }
 

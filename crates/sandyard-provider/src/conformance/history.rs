@@ -1,10 +1,10 @@
-//! What an instance used of late.
+//! Past usage of an instance.
 
 use std::time::Duration;
 
 use super::subject::{Done, Subject, Trouble, fails, same, works};
 use crate::ProviderErrorKind::{NotFound, Unsupported};
-use crate::instance::UsagePoint;
+use crate::usage::UsagePoint;
 
 /// A point is there some seconds after a create, on a machine that has nothing else to do.
 const SOON: Duration = Duration::from_secs(120);
@@ -19,7 +19,7 @@ async fn history(subject: &Subject, id: &str) -> Done<Vec<UsagePoint>> {
 
 /// Waits until there is a point.
 async fn first_point(subject: &Subject, id: &str) -> Done<UsagePoint> {
-    let look = async {
+    let read = async {
         loop {
             if let Some(point) = history(subject, id).await?.last() {
                 return Ok(*point);
@@ -27,7 +27,7 @@ async fn first_point(subject: &Subject, id: &str) -> Done<UsagePoint> {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let found = tokio::time::timeout(SOON, look).await;
+    let found = tokio::time::timeout(SOON, read).await;
     found.unwrap_or_else(|_| Err(Trouble::Wrong("there is no point yet".to_owned())))
 }
 
@@ -50,13 +50,13 @@ pub(super) async fn there_is_a_point_soon_after_a_create(subject: &Subject) -> D
             .await,
     )?;
     same("nothing before it was made", before.len(), 0)?;
-    let nonsense = works(
-        "nonsense",
+    let reversed = works(
+        "reversed",
         provider.usage_history(&made.id, i64::MAX, i64::MIN).await,
     )?;
     same(
         "nothing between the end and the beginning",
-        nonsense.len(),
+        reversed.len(),
         0,
     )?;
     let all = history(subject, &made.id).await?;
@@ -85,11 +85,11 @@ pub(super) async fn nothing_is_counted_while_it_is_paused(subject: &Subject) -> 
 
 pub(super) async fn what_is_not_there_has_no_history(subject: &Subject) -> Done {
     for id in ["nosuchinstance00000", "", "../../etc"] {
-        let asked = subject.provider.usage_history(id, 0, i64::MAX).await;
-        if matches!(&asked, Err(error) if error.kind == Unsupported) {
+        let history = subject.provider.usage_history(id, 0, i64::MAX).await;
+        if matches!(&history, Err(error) if error.kind == Unsupported) {
             return Err(Trouble::CannotBeTried);
         }
-        fails("unknown", NotFound, asked)?;
+        fails("unknown", NotFound, history)?;
     }
     Ok(())
 }

@@ -1,25 +1,25 @@
-//! What must be true of every provider.
+//! The conformance suite: what must be true of every provider.
 //!
 //! The checks run one after another on a live provider, each with instances of its own, and leave nothing behind. What the
 //! provider says it cannot do is skipped, and said to be.
 //!
 //! | file | what it is about |
 //! |---|---|
-//! | `life` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
+//! | `lifecycle` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
 //! | `refusals` | what makes no sense is refused by kind, and nothing is left of it |
 //! | `reads` | looking while something changes, and at what is not there |
 //! | `races` | calls at the same time, and calls whose answer nobody got |
-//! | `history` | what was used of late: there soon, in order, not while it rests, gone with the instance |
-//! | `network` | the way out: given, changed, given to what is not there |
+//! | `history` | past usage: there soon, in order, none while paused, gone with the instance |
+//! | `network` | egress: granted, changed, granted to a missing instance |
 //! | `copies` | snapshots, forks, differences |
 //! | `templates` | importing, listing, removing |
 //! | `agent` | commands inside, across pauses and stops |
-//! | `volumes` | folders that outlive instances: shared, kept, removed, opened by themselves |
+//! | `volumes` | folders that outlive instances: shared, persistent, removed, opened without an instance |
 
 mod agent;
 mod copies;
 mod history;
-mod life;
+mod lifecycle;
 mod network;
 mod races;
 mod reads;
@@ -39,7 +39,7 @@ use crate::provider::{Capabilities, Provider};
 use subject::{Done, Subject, Trouble};
 
 /// Longer than any check takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What the suite needs to know beyond the provider itself.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Options {
     /// Limits of the instances it makes.
     pub limits: Limits,
     /// Instances that are there and are not this installation's: they must not be seen.
-    pub strangers: Vec<String>,
+    pub foreign_instances: Vec<String>,
     /// Whether a pause cuts off those who listen to a command, as it does at E2B when it lasts. The command goes on.
     pub does_pause_cut_off: bool,
 }
@@ -61,7 +61,7 @@ impl Default for Options {
                 pids: 128,
                 ..Limits::default()
             },
-            strangers: Vec::new(),
+            foreign_instances: Vec::new(),
             does_pause_cut_off: false,
         }
     }
@@ -133,15 +133,15 @@ macro_rules! checks {
 pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
     let always = |_: &Capabilities| true;
     let checks = checks![
-        always => life::what_it_says_of_itself_is_sound,
-        always => life::a_new_instance_runs_and_is_found_by_id_and_by_sandbox,
-        always => life::several_are_made_at_once_and_each_is_its_own,
-        always => life::deleting_twice_succeeds_and_nothing_is_left,
-        |can| can.can_pause => life::pausing_and_resuming_can_be_repeated,
-        |can| can.can_stop => life::stopping_and_starting_can_be_repeated,
-        |can| can.can_pause && can.can_stop => life::what_the_state_does_not_allow_is_a_conflict,
-        |can| can.can_pause && can.can_stop => life::every_state_can_be_deleted,
-        always => life::ready_ones_belong_to_nobody,
+        always => lifecycle::what_it_says_of_itself_is_sound,
+        always => lifecycle::a_new_instance_runs_and_is_found_by_id_and_by_sandbox,
+        always => lifecycle::several_are_made_at_once_and_each_is_its_own,
+        always => lifecycle::deleting_twice_succeeds_and_nothing_is_left,
+        |can| can.can_pause => lifecycle::pausing_and_resuming_can_be_repeated,
+        |can| can.can_stop => lifecycle::stopping_and_starting_can_be_repeated,
+        |can| can.can_pause && can.can_stop => lifecycle::what_the_state_does_not_allow_is_a_conflict,
+        |can| can.can_pause && can.can_stop => lifecycle::every_state_can_be_deleted,
+        always => lifecycle::ready_instances_are_not_listed,
         always => refusals::an_unknown_template_is_not_found,
         |can| can.can_limit => refusals::limits_out_of_range_are_invalid,
         always => refusals::odd_variables_are_invalid,
@@ -150,16 +150,16 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         always => races::looking_while_some_are_made_finds_each_once_it_is,
         always => races::what_is_made_again_for_a_sandbox_is_found_too,
         always => reads::an_unknown_id_is_not_found,
-        always => reads::strangers_are_not_seen,
+        always => reads::instances_of_others_are_not_listed,
         |can| can.can_pause => reads::reading_while_it_pauses_always_finds_it,
-        always => reads::usage_is_told_in_every_state,
+        always => reads::usage_is_reported_in_every_state,
         |can| can.can_recall_usage => history::there_is_a_point_soon_after_a_create,
         |can| can.can_recall_usage && can.can_pause => history::nothing_is_counted_while_it_is_paused,
         |can| can.can_recall_usage => history::what_is_not_there_has_no_history,
-        always => network::the_way_out_can_be_given_again_and_changed,
-        always => network::what_is_not_there_has_no_way_out,
-        |can| can.can_pause => network::the_way_out_can_be_changed_across_a_pause,
-        |can| can.can_stop => network::the_way_out_can_be_changed_across_a_stop,
+        always => network::egress_can_be_granted_twice_and_changed,
+        always => network::a_missing_instance_has_no_egress,
+        |can| can.can_pause => network::egress_can_be_changed_across_a_pause,
+        |can| can.can_stop => network::egress_can_be_changed_across_a_stop,
         |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_is_a_template_until_it_is_removed,
         |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_of_a_bad_or_taken_name_is_refused,
         |can| can.can_fork => copies::a_fork_is_an_instance_of_its_own,
@@ -193,13 +193,13 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
 
 async fn run_one(check: &Check, provider: Arc<dyn Provider>, options: Options) -> Outcome {
     let subject = Subject::new(provider, options);
-    let done = tokio::time::timeout(PATIENCE, (check.run)(&subject)).await;
-    let left = subject.clean_up().await;
+    let done = tokio::time::timeout(CHECK_TIMEOUT, (check.run)(&subject)).await;
+    let cleanup = subject.clean_up().await;
     match done {
-        Err(_) => Outcome::Failed(format!("took longer than {PATIENCE:?}")),
+        Err(_) => Outcome::Failed(format!("took longer than {CHECK_TIMEOUT:?}")),
         Ok(Err(Trouble::CannotBeTried)) => Outcome::Skipped,
         Ok(Err(Trouble::Wrong(why))) => Outcome::Failed(why),
-        Ok(Ok(())) => left.map_or_else(
+        Ok(Ok(())) => cleanup.map_or_else(
             |why| Outcome::Failed(format!("cleaning up: {why}")),
             |()| Outcome::Passed,
         ),

@@ -1,16 +1,16 @@
-//! The way out: given, changed, given to what is not there.
+//! Egress: granted, changed, granted to a missing instance.
 
 use sandyard_core::network::{NetworkGrant, SecretGrant, SecretText, Target};
 use sandyard_core::{NetworkPolicy, SandboxId};
 
 use super::subject::{Done, Subject, Trouble, fails, same, works};
 use crate::ProviderErrorKind::NotFound;
-use crate::instance::Instance;
+use crate::instances::Instance;
 
 /// What no answer may hold.
 const SECRET: &str = "a-secret-of-the-conformance-suite";
 
-pub(super) async fn the_way_out_can_be_given_again_and_changed(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_granted_twice_and_changed(subject: &Subject) -> Done {
     let made = subject.create().await?;
     let open = set(subject, &made, open()).await?;
     let closed = set(subject, &made, closed()).await?;
@@ -23,11 +23,11 @@ pub(super) async fn the_way_out_can_be_given_again_and_changed(subject: &Subject
     same("inspect", subject.inspect(&made.id).await?, made)
 }
 
-pub(super) async fn what_is_not_there_has_no_way_out(subject: &Subject) -> Done {
+pub(super) async fn a_missing_instance_has_no_egress(subject: &Subject) -> Done {
     let provider = &subject.provider;
     let grant = grant(&subject.spec().sandbox_id, open());
     let long = "a".repeat(5000);
-    for id in ["nobodyhasthisid", "", "..", "../x", "A-b", "a\0b", &long] {
+    for id in ["nosuchinstance", "", "..", "../x", "A-b", "a\0b", &long] {
         fails(
             "set_network",
             NotFound,
@@ -44,7 +44,7 @@ pub(super) async fn what_is_not_there_has_no_way_out(subject: &Subject) -> Done 
     same("inspect", found, None)
 }
 
-pub(super) async fn the_way_out_can_be_changed_across_a_pause(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_changed_across_a_pause(subject: &Subject) -> Done {
     let made = subject.create().await?;
     set(subject, &made, open()).await?;
     let paused = works("pause", subject.provider.pause(&made.id).await)?;
@@ -55,7 +55,7 @@ pub(super) async fn the_way_out_can_be_changed_across_a_pause(subject: &Subject)
     same("as before", subject.inspect(&made.id).await?, made)
 }
 
-pub(super) async fn the_way_out_can_be_changed_across_a_stop(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_changed_across_a_stop(subject: &Subject) -> Done {
     let made = subject.create().await?;
     set(subject, &made, open()).await?;
     let stopped = works("stop", subject.provider.stop(&made.id).await)?;
@@ -66,21 +66,21 @@ pub(super) async fn the_way_out_can_be_changed_across_a_stop(subject: &Subject) 
     same("as before", subject.inspect(&made.id).await?, started)
 }
 
-/// Gives an instance its way out, and returns what of it does not hold there.
-async fn set(subject: &Subject, made: &Instance, policy: NetworkPolicy) -> Done<Vec<String>> {
-    let grant = grant(sandbox_of(made)?, policy);
-    let lacks = works(
+/// Grants an instance its egress, and returns what of the policy is not enforced there.
+async fn set(subject: &Subject, instance: &Instance, policy: NetworkPolicy) -> Done<Vec<String>> {
+    let grant = grant(sandbox_of(instance)?, policy);
+    let limitations = works(
         "set_network",
-        subject.provider.set_network(&made.id, &grant).await,
+        subject.provider.set_network(&instance.id, &grant).await,
     )?;
-    let is_told = lacks.iter().any(|text| text.contains(SECRET));
-    same("the answer tells a secret", is_told, false)?;
-    Ok(lacks)
+    let is_leaked = limitations.iter().any(|text| text.contains(SECRET));
+    same("the answer holds a secret", is_leaked, false)?;
+    Ok(limitations)
 }
 
-fn sandbox_of(made: &Instance) -> Done<&SandboxId> {
-    let nobody = || Trouble::Wrong(format!("`{}` belongs to no sandbox", made.id));
-    made.sandbox_id.as_ref().ok_or_else(nobody)
+fn sandbox_of(instance: &Instance) -> Done<&SandboxId> {
+    let unowned = || Trouble::Wrong(format!("`{}` belongs to no sandbox", instance.id));
+    instance.sandbox_id.as_ref().ok_or_else(unowned)
 }
 
 fn open() -> NetworkPolicy {

@@ -45,7 +45,7 @@ pub(super) async fn looking_while_some_are_made_finds_each_once_it_is(subject: &
         }
         Ok(())
     };
-    let look = async {
+    let read = async {
         while !is_over.load(Ordering::Relaxed) {
             let listed = works("list", provider.list().await)?;
             let ids: BTreeSet<_> = listed.iter().map(|one| &one.id).collect();
@@ -54,8 +54,8 @@ pub(super) async fn looking_while_some_are_made_finds_each_once_it_is(subject: &
         }
         Ok(())
     };
-    let (made, looked) = tokio::join!(make, look);
-    made.and(looked)?;
+    let (made, reads) = tokio::join!(make, read);
+    made.and(reads)?;
     for spec in &specs {
         let found = subject.made_for(&spec.sandbox_id).await?;
         same("found by its sandbox", found.len(), 1)?;
@@ -64,16 +64,16 @@ pub(super) async fn looking_while_some_are_made_finds_each_once_it_is(subject: &
 }
 
 pub(super) async fn what_is_made_again_for_a_sandbox_is_found_too(subject: &Subject) -> Done {
-    // Whoever did not get the first answer may ask again, and must find both or be told.
+    // A caller that lost the first answer may call again, and must find both instances or get an error.
     let provider = &subject.provider;
     let spec = subject.spec();
     let first = works("create", provider.create(&spec).await)?;
     let mut expected = BTreeSet::from([first.id]);
     match provider.create(&spec).await {
         Err(error) if error.kind == Conflict => {}
-        again => {
-            let again = works("create again", again)?;
-            same("another one", expected.insert(again.id), true)?;
+        second => {
+            let second = works("create again", second)?;
+            same("another one", expected.insert(second.id), true)?;
         }
     }
     let found = subject.made_for(&spec.sandbox_id).await?;

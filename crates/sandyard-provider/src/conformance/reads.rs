@@ -7,7 +7,7 @@ use crate::ProviderErrorKind::{self, NotFound};
 use crate::Result;
 
 /// How often it is paused and resumed while others look.
-const ROUNDS: usize = 10;
+const REPEATS: usize = 10;
 
 pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
     let provider = &subject.provider;
@@ -24,7 +24,7 @@ pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
         "a?b=c#d",
         "%2e%2e%2fx",
     ];
-    for id in hostile.into_iter().chain(["nobodyhasthisid", &long, &huge]) {
+    for id in hostile.into_iter().chain(["nosuchinstance", &long, &huge]) {
         let found = works("inspect", provider.inspect(id).await)?;
         same("inspect", found, None)?;
         works("delete", provider.delete(id).await)?;
@@ -42,21 +42,25 @@ pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
     same("left", subject.made_for(&spec.sandbox_id).await?, vec![])
 }
 
-fn absent<T: std::fmt::Debug>(doing: &str, is_able: bool, result: Result<T>) -> Done {
+fn absent<T: std::fmt::Debug>(call: &str, is_able: bool, result: Result<T>) -> Done {
     let kind = match is_able {
         true => NotFound,
         false => ProviderErrorKind::Unsupported,
     };
-    fails(doing, kind, result)
+    fails(call, kind, result)
 }
 
-pub(super) async fn strangers_are_not_seen(subject: &Subject) -> Done {
+pub(super) async fn instances_of_others_are_not_listed(subject: &Subject) -> Done {
     let listed = works("list", subject.provider.list().await)?;
-    for id in &subject.options.strangers {
+    for id in &subject.options.foreign_instances {
         let is_listed = listed.iter().any(|one| one.id == *id);
-        same("a stranger is listed", is_listed, false)?;
+        same(
+            "another installation's instance is listed",
+            is_listed,
+            false,
+        )?;
         let found = works("inspect", subject.provider.inspect(id).await)?;
-        same("inspect of a stranger", found, None)?;
+        same("inspect of another installation's instance", found, None)?;
     }
     Ok(())
 }
@@ -66,7 +70,7 @@ pub(super) async fn reading_while_it_pauses_always_finds_it(subject: &Subject) -
     let is_over = AtomicBool::new(false);
     let change = async {
         let mut done = Ok(());
-        for _ in 0..ROUNDS {
+        for _ in 0..REPEATS {
             let paused = works("pause", subject.provider.pause(&made.id).await);
             let resumed = works("resume", subject.provider.resume(&made.id).await);
             done = done.and(paused.map(drop)).and(resumed.map(drop));
@@ -75,7 +79,7 @@ pub(super) async fn reading_while_it_pauses_always_finds_it(subject: &Subject) -
         is_over.store(true, Ordering::Relaxed);
         done
     };
-    let look = async {
+    let read = async {
         while !is_over.load(Ordering::Relaxed) {
             let found = subject.inspect(&made.id).await?;
             same("live", found.state.is_live(), true)?;
@@ -87,11 +91,11 @@ pub(super) async fn reading_while_it_pauses_always_finds_it(subject: &Subject) -
         }
         Ok(())
     };
-    let (changed, looked) = tokio::join!(change, look);
-    changed.and(looked)
+    let (changed, reads) = tokio::join!(change, read);
+    changed.and(reads)
 }
 
-pub(super) async fn usage_is_told_in_every_state(subject: &Subject) -> Done {
+pub(super) async fn usage_is_reported_in_every_state(subject: &Subject) -> Done {
     let provider = &subject.provider;
     let id = subject.create().await?.id;
     works("usage while it runs", provider.usage(&id).await)?;

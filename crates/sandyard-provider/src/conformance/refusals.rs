@@ -4,7 +4,7 @@ use sandyard_core::Limits;
 
 use super::subject::{Done, Subject, fails, same};
 use crate::ProviderErrorKind::{self, Invalid, NotFound, Unsupported};
-use crate::instance::{InstanceSpec, VolumeSpec};
+use crate::{InstanceSpec, VolumeSpec};
 
 pub(super) async fn an_unknown_template_is_not_found(subject: &Subject) -> Done {
     let spec = InstanceSpec {

@@ -10,8 +10,7 @@ use sandyard_agent_client::{AgentClient, RunOptions};
 use sandyard_core::{Clock, NetworkPolicy, SandboxId};
 
 use super::Options;
-use crate::instance::{Instance, InstanceSpec, Mount, VolumeSpec};
-use crate::provider::{AgentAddress, Provider};
+use crate::{AgentAddress, Instance, InstanceSpec, Mount, Provider, VolumeSpec};
 use crate::{ProviderErrorKind, Result};
 
 /// Why a check did not go through.
@@ -189,9 +188,9 @@ pub(super) async fn printed(agent: &AgentClient, line: &str) -> Done<String> {
 }
 
 /// Says that a call must succeed.
-pub(super) fn works<T, E: std::error::Error>(doing: &str, result: Result<T, E>) -> Done<T> {
+pub(super) fn works<T, E: std::error::Error>(call: &str, result: Result<T, E>) -> Done<T> {
     result.map_err(|error| {
-        let mut text = format!("{doing}: {error}");
+        let mut text = format!("{call}: {error}");
         let mut cause = error.source();
         while let Some(error) = cause {
             text.push_str(&format!(": {error}"));
@@ -202,11 +201,11 @@ pub(super) fn works<T, E: std::error::Error>(doing: &str, result: Result<T, E>) 
 }
 
 /// Says that a call must fail, and how.
-pub(super) fn fails<T: Debug>(doing: &str, kind: ProviderErrorKind, result: Result<T>) -> Done {
+pub(super) fn fails<T: Debug>(call: &str, kind: ProviderErrorKind, result: Result<T>) -> Done {
     match result {
         Err(error) if error.kind == kind => Ok(()),
         other => Err(Trouble::Wrong(format!(
-            "{doing}: {kind:?} expected, not {other:?}"
+            "{call}: {kind:?} expected, not {other:?}"
         ))),
     }
 }

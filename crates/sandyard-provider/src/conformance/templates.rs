@@ -20,13 +20,13 @@ pub(super) async fn an_archive_becomes_a_template(subject: &Subject) -> Done {
     let archive = || Box::pin(Cursor::new(archive()));
     let made = works("import", provider.import_template(&name, archive()).await)?;
     same("name", &made.name, &name)?;
-    let again = provider.import_template(&name, archive()).await;
-    fails("the same name", Conflict, again)?;
+    let second = provider.import_template(&name, archive()).await;
+    fails("the same name", Conflict, second)?;
     let listed = works("templates", provider.templates().await)?;
     same("listed", listed.iter().any(|one| one.name == name), true)?;
     works("remove", provider.remove_template(&name).await)?;
-    let again = provider.remove_template(&name).await;
-    fails("remove again", NotFound, again)
+    let second = provider.remove_template(&name).await;
+    fails("remove again", NotFound, second)
 }
 
 pub(super) async fn what_is_no_archive_is_invalid(subject: &Subject) -> Done {

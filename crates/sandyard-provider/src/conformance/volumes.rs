@@ -2,8 +2,8 @@
 
 use super::subject::{Done, Subject, Trouble, fails, printed, same, works};
 use crate::ProviderErrorKind::{self, Conflict, Invalid, NotFound, Unsupported};
-use crate::instance::VolumeSpec;
-use crate::provider::VOLUME_PATH;
+use crate::volumes::VOLUME_PATH;
+use crate::volumes::VolumeSpec;
 
 pub(super) async fn a_missing_volume_is_not_found(subject: &Subject) -> Done {
     let provider = &subject.provider;
@@ -75,25 +75,25 @@ pub(super) async fn a_volume_is_shared_and_outlives_its_instances(subject: &Subj
     let two = subject.spec_with(&[(&id, "/home/user/data")]);
     let (one, two) = tokio::join!(provider.create(&one), provider.create(&two));
     let (one, two) = (works("create", one)?.id, works("create", two)?.id);
-    let said = subject
+    let output = subject
         .sh(&one, "ls -A /mnt/data; echo 1 > /mnt/data/x")
         .await?;
-    same("in a new one", said.as_str(), "")?;
-    let said = subject.sh(&two, "cat ~/data/x; echo 2 > ~/data/x").await?;
-    same("in the other", said.as_str(), "1")?;
-    let said = subject.sh(&one, "cat /mnt/data/x").await?;
-    same("in the first", said.as_str(), "2")?;
+    same("in a new one", output.as_str(), "")?;
+    let output = subject.sh(&two, "cat ~/data/x; echo 2 > ~/data/x").await?;
+    same("in the other", output.as_str(), "1")?;
+    let output = subject.sh(&one, "cat /mnt/data/x").await?;
+    same("in the first", output.as_str(), "2")?;
     for id in [&one, &two] {
         works("delete", provider.delete(id).await)?;
     }
     // Made again it stays as it is.
     let size_bytes = 32 << 20;
-    let again = VolumeSpec { id, size_bytes };
-    works("create_volume", provider.create_volume(&again).await)?;
-    let spec = subject.spec_with(&[(&again.id, "/data")]);
+    let second = VolumeSpec { id, size_bytes };
+    works("create_volume", provider.create_volume(&second).await)?;
+    let spec = subject.spec_with(&[(&second.id, "/data")]);
     let made = works("create", provider.create(&spec).await)?;
-    let said = subject.sh(&made.id, "cat /data/x").await?;
-    same("in a later one", said.as_str(), "2")
+    let output = subject.sh(&made.id, "cat /data/x").await?;
+    same("in a later one", output.as_str(), "2")
 }
 
 pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> Done {
@@ -104,14 +104,14 @@ pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> Done {
     subject.sh(&made, "echo 1 > /data/x").await?;
     works("stop", provider.stop(&made).await)?;
     works("start", provider.start(&made).await)?;
-    let said = subject.sh(&made, "cat /data/x").await?;
-    same("after a stop", said.as_str(), "1")?;
+    let output = subject.sh(&made, "cat /data/x").await?;
+    same("after a stop", output.as_str(), "1")?;
     // Asked for without any, it has the other's.
     let fork = works("fork", provider.fork(&made, &subject.spec()).await)?.id;
-    let said = subject.sh(&fork, "cat /data/x; echo 2 > /data/x").await?;
-    same("in a fork", said.as_str(), "1")?;
-    let said = subject.sh(&made, "cat /data/x").await?;
-    same("shared with it", said.as_str(), "2")
+    let output = subject.sh(&fork, "cat /data/x; echo 2 > /data/x").await?;
+    same("in a fork", output.as_str(), "1")?;
+    let output = subject.sh(&made, "cat /data/x").await?;
+    same("shared with it", output.as_str(), "2")
 }
 
 pub(super) async fn files_are_reached_without_instances(subject: &Subject) -> Done {
@@ -135,13 +135,13 @@ pub(super) async fn files_are_reached_without_instances(subject: &Subject) -> Do
     // At the same time as an instance has it.
     let spec = subject.spec_with(&[(&id, "/data")]);
     let made = works("create", provider.create(&spec).await)?.id;
-    let said = subject.sh(&made, "cat /data/x; echo 2 > /data/y").await?;
-    same("in an instance", said.as_str(), "1")?;
+    let output = subject.sh(&made, "cat /data/x; echo 2 > /data/y").await?;
+    same("in an instance", output.as_str(), "1")?;
     let line = format!("cat {VOLUME_PATH}/y");
     same("and back", printed(&agent, &line).await?.as_str(), "2")?;
     works("delete it", provider.delete(&made).await)?;
     same("after", printed(&agent, &line).await?.as_str(), "2")?;
-    // Whoever has it open is in nobody's way.
+    // An open volume can be deleted.
     works("delete", provider.delete_volume(&id).await)?;
     fails("open", NotFound, provider.open_volume(&id).await)
 }

@@ -1,5 +1,4 @@
-//! Makes calls fail, hang and lose their answers: for tests of whatever stands on a provider, built with this crate. A server has no
-//! setting for it.
+//! Injects faults: calls fail, hang or lose their answers. For tests of code that uses a provider; no setting of a server enables it.
 //!
 //! The same seed and the same order of calls give the same faults.
 
@@ -8,61 +7,62 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::dice::Dice;
-use super::layered::{Call, Layer, Work};
-use crate::{ProviderError, ProviderErrorKind, Result, Verb};
+use async_trait::async_trait;
 
-/// What goes wrong with a call.
+use super::layer::{Layer, Request};
+use crate::{Answer, ProviderError, ProviderErrorKind, Result, Verb};
+
+/// A fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nobody is there: `Unavailable`, nothing was done.
+    /// The provider cannot be reached: `Unavailable`; nothing is done.
     Refused,
-    /// Too much was asked for: `NoCapacity`, and when to come again.
+    /// The provider is full: `NoCapacity`, with a time to retry after.
     NoCapacity,
-    /// It broke: `Failed`, nothing was done.
+    /// The call fails: `Failed`; nothing is done.
     Failed,
-    /// There is never an answer, and nothing is done.
+    /// No answer comes, and nothing is done.
     Hang,
-    /// It takes that much longer.
+    /// The call takes this much longer.
     Slow(Duration),
-    /// It was done, and nobody is told: `TimedOut`.
+    /// The work is done but its answer is lost: `TimedOut`.
     AnswerLost,
 }
 
-/// How often something goes wrong.
+/// How often a fault occurs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// With which call; none: with all of them.
+    /// The call it applies to; `None` for all calls.
     pub verb: Option<Verb>,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// From 0, never, to 1, always.
+    /// Its probability, from 0 (never) to 1 (always).
     pub probability: f64,
 }
 
-/// What goes wrong, and when.
+/// Which faults occur, and when.
 ///
 /// As text: entries with commas between, `seed=7` or `CALL:FAULT=PROBABILITY`, such as `create:refused=0.1,*:slow-200=0.5`. The
 /// number after `slow-` is milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChaosSettings {
-    /// What chance begins with.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// The first that strikes counts.
+    /// Rules in order; the first one that applies decides.
     pub rules: Vec<Rule>,
-    /// What becomes of the first calls of a kind, one after the other, before any rule is looked at.
+    /// Faults of the first calls of a verb, in order, before any rule applies; `None` for a call that succeeds.
     pub sequence: Vec<(Verb, Option<Fault>)>,
 }
 
-/// Makes calls go wrong.
+/// Injects faults.
 #[derive(Debug)]
-pub(super) struct Chaos {
+pub(super) struct ChaosLayer {
     rules: Vec<Rule>,
     sequence: Mutex<HashMap<Verb, VecDeque<Option<Fault>>>>,
-    dice: Dice,
+    random: Mutex<fastrand::Rng>,
 }
 
-impl Chaos {
+impl ChaosLayer {
     pub(super) fn new(settings: ChaosSettings) -> Self {
         let mut sequence: HashMap<Verb, VecDeque<_>> = HashMap::new();
         for (verb, fault) in settings.sequence {
@@ -71,7 +71,7 @@ impl Chaos {
         Self {
             rules: settings.rules,
             sequence: Mutex::new(sequence),
-            dice: Dice::seeded(settings.seed),
+            random: Mutex::new(fastrand::Rng::with_seed(settings.seed)),
         }
     }
 
@@ -80,47 +80,50 @@ impl Chaos {
         if let Some(fault) = sequence.get_mut(&verb).and_then(VecDeque::pop_front) {
             return fault;
         }
-        let about = |rule: &&Rule| rule.verb.is_none_or(|about| about == verb);
-        let mut rules = self.rules.iter().filter(about);
-        let struck = rules.find(|rule| self.dice.roll() < rule.probability);
-        struck.map(|rule| rule.fault)
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let applies = |rule: &&Rule| rule.verb.is_none_or(|only| only == verb);
+        let mut rules = self.rules.iter().filter(applies);
+        let chosen = rules.find(|rule| random.f64() < rule.probability);
+        chosen.map(|rule| rule.fault)
     }
 }
 
-impl Layer for Chaos {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let wrong = |kind| {
+#[async_trait]
+impl Layer for ChaosLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let fault = |kind| {
             let message = format!(
-                "`{}` of provider `{}` went wrong on purpose",
-                call.verb, call.provider
+                "injected fault: `{}` of provider `{}`",
+                request.verb(),
+                request.provider()
             );
             ProviderError::new(kind, message)
         };
-        match self.next(call.verb) {
-            None => work().await,
-            Some(Fault::Refused) => Err(wrong(ProviderErrorKind::Unavailable)),
+        match self.next(request.verb()) {
+            None => request.send().await,
+            Some(Fault::Refused) => Err(fault(ProviderErrorKind::Unavailable)),
             Some(Fault::NoCapacity) => {
                 let soon = Duration::from_secs(1);
-                Err(wrong(ProviderErrorKind::NoCapacity).retry_after(soon))
+                Err(fault(ProviderErrorKind::NoCapacity).retry_after(soon))
             }
-            Some(Fault::Failed) => Err(wrong(ProviderErrorKind::Failed)),
+            Some(Fault::Failed) => Err(fault(ProviderErrorKind::Failed)),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Slow(by)) => {
                 tokio::time::sleep(by).await;
-                work().await
+                request.send().await
             }
             Some(Fault::AnswerLost) => {
-                work().await?;
-                Err(wrong(ProviderErrorKind::TimedOut))
+                request.send().await?;
+                Err(fault(ProviderErrorKind::TimedOut))
             }
         }
     }
 }
 
-/// Says which entry makes no sense.
+/// An entry that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is neither `seed=NUMBER` nor `CALL:FAULT=PROBABILITY`, as in `create:refused=0.1`; faults are {FAULTS}"
+    "`{0}` is neither `seed=NUMBER` nor `CALL:FAULT=PROBABILITY`, as in `create:refused=0.1`; faults: {FAULTS}"
 )]
 pub struct ChaosSettingsError(String);
 
@@ -133,22 +136,22 @@ impl FromStr for ChaosSettings {
         let mut settings = Self::default();
         let entries = text.split(',').map(str::trim);
         for entry in entries.filter(|entry| !entry.is_empty()) {
-            let odd = || ChaosSettingsError(entry.to_owned());
-            let (name, value) = entry.split_once('=').ok_or_else(odd)?;
+            let invalid = || ChaosSettingsError(entry.to_owned());
+            let (name, value) = entry.split_once('=').ok_or_else(invalid)?;
             match name.split_once(':') {
-                None if name == "seed" => settings.seed = value.parse().map_err(|_| odd())?,
-                None => return Err(odd()),
+                None if name == "seed" => settings.seed = value.parse().map_err(|_| invalid())?,
+                None => return Err(invalid()),
                 Some((verb, fault)) => settings.rules.push(Rule {
                     verb: match verb {
                         "*" => None,
-                        verb => Some(verb.parse().map_err(|_| odd())?),
+                        verb => Some(verb.parse().map_err(|_| invalid())?),
                     },
-                    fault: fault_named(fault).ok_or_else(odd)?,
+                    fault: fault_named(fault).ok_or_else(invalid)?,
                     probability: value
                         .parse()
                         .ok()
                         .filter(|p| (0.0..=1.0).contains(p))
-                        .ok_or_else(odd)?,
+                        .ok_or_else(invalid)?,
                 }),
             }
         }
@@ -196,7 +199,7 @@ mod tests {
                 sequence: vec![]
             }
         );
-        for odd in [
+        for text in [
             "create",
             "create=1",
             "create:odd=1",
@@ -206,8 +209,8 @@ mod tests {
             "seed=x",
             "*:hang=NaN",
         ] {
-            let error = odd.parse::<ChaosSettings>().expect_err(odd);
-            assert!(error.to_string().contains(odd), "{error}");
+            let error = text.parse::<ChaosSettings>().expect_err(text);
+            assert!(error.to_string().contains(text), "{error}");
         }
     }
 }

@@ -1,35 +1,36 @@
-//! At most so many calls at a time, each kind by itself: however many creates are stuck, deletes and reads go through.
+//! Bounds the number of concurrent calls, each kind separately: however many creates hang, deletes and reads go through.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-use super::layered::{Call, Layer, Work};
-use super::never_asked::NeverAsked;
+use super::layer::{Layer, Request};
+use super::rejected_locally::RejectedLocally;
 use super::timeout::Effort;
-use crate::{ProviderError, ProviderErrorKind, Result, Verb};
+use crate::{Answer, ProviderError, ProviderErrorKind, Result, Verb};
 
-/// How many calls may be under way.
+/// How many calls may be in progress at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Making: `create`.
+    /// Number of `create` calls.
     pub create: usize,
-    /// Copying and comparing, which is hard on disks: `fork`, `snapshot`, `import_template`, `diff`.
+    /// Number of calls that copy and compare, which loads disks: `fork`, `snapshot`, `import_template`, `diff`.
     pub copy: usize,
-    /// Changing what is there: `pause`, `delete`, …
+    /// Number of changes: `pause`, `delete`, …
     pub change: usize,
-    /// Looking: `inspect`, `list`, `usage`, …
+    /// Number of reads: `inspect`, `list`, `usage`, …
     pub read: usize,
-    /// How long a call that makes or copies waits for its turn.
+    /// How long a call that creates or copies waits for a slot.
     pub long_wait: Duration,
-    /// How long any other does.
+    /// How long any other call waits for a slot.
     pub wait: Duration,
 }
 
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
-            // A remote provider makes many at once without effort; it says itself when it has no room.
+            // A remote provider creates many at once without effort, and reports itself when it has no capacity.
             create: 64,
             copy: 16,
             change: 32,
@@ -40,9 +41,9 @@ impl Default for LimitSettings {
     }
 }
 
-/// Lets so many calls through at a time.
+/// Bounds the number of concurrent calls.
 #[derive(Debug)]
-pub(super) struct Limit {
+pub(super) struct LimitLayer {
     settings: LimitSettings,
     create: Semaphore,
     copy: Semaphore,
@@ -50,49 +51,51 @@ pub(super) struct Limit {
     read: Semaphore,
 }
 
-impl Limit {
+impl LimitLayer {
     pub(super) fn new(settings: LimitSettings) -> Self {
-        let room = |most: usize| Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS));
+        let slots = |count: usize| Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS));
         Self {
-            create: room(settings.create),
-            copy: room(settings.copy),
-            change: room(settings.change),
-            read: room(settings.read),
+            create: slots(settings.create),
+            copy: slots(settings.copy),
+            change: slots(settings.change),
+            read: slots(settings.read),
             settings,
         }
     }
 }
 
-impl Layer for Limit {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let (room, wait) = match Effort::of(call.verb) {
-            Effort::Health => return work().await,
+#[async_trait]
+impl Layer for LimitLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let verb = request.verb();
+        let (slots, wait) = match Effort::of(verb) {
+            Effort::Health => return request.send().await,
             // Nothing is dialled for it.
-            _ if call.verb == Verb::Agent => return work().await,
+            _ if verb == Verb::Agent => return request.send().await,
             Effort::Read => (&self.read, self.settings.wait),
             Effort::Change => (&self.change, self.settings.wait),
-            Effort::Long if call.verb == Verb::Create => (&self.create, self.settings.long_wait),
+            Effort::Long if verb == Verb::Create => (&self.create, self.settings.long_wait),
             Effort::Long => (&self.copy, self.settings.long_wait),
         };
-        let Ok(turn) = tokio::time::timeout(wait, room.acquire()).await else {
-            return Err(busy(call, wait));
+        let Ok(slot) = tokio::time::timeout(wait, slots.acquire()).await else {
+            return Err(busy(request, wait));
         };
-        // It is never closed; if it were, the call would go through.
-        let _turn = turn.ok();
-        work().await
+        // The semaphore is never closed; if it were, the call would go through.
+        let _slot = slot.ok();
+        request.send().await
     }
 }
 
-fn busy(call: &Call<'_>, waited: Duration) -> ProviderError {
-    let kind = match Effort::of(call.verb) {
+fn busy(request: &Request<'_>, waited: Duration) -> ProviderError {
+    let kind = match Effort::of(request.verb()) {
         Effort::Long => ProviderErrorKind::NoCapacity,
         _ => ProviderErrorKind::Unavailable,
     };
     let message = format!(
-        "provider `{}` is busy: `{}` waited {} s for its turn",
-        call.provider,
-        call.verb,
+        "provider `{}` is busy: `{}` waited {} s for a free slot",
+        request.provider(),
+        request.verb(),
         waited.as_secs_f64()
     );
-    ProviderError::new(kind, message).source(NeverAsked)
+    ProviderError::new(kind, message).source(RejectedLocally)
 }

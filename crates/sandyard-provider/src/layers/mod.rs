@@ -1,37 +1,35 @@
-//! What lies around a provider, whichever it is: each layer is a provider around a provider.
+//! Layers around a provider: each is a provider around a provider.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `layered` | passes every call through a layer, and all else on |
-//! | `trace` | tells of every call in the log and in measurements |
-//! | `retry` | tries again what may work later and does no harm twice |
-//! | `breaker` | stops asking who does not answer |
-//! | `limit` | lets so many calls through at a time, each kind by itself |
-//! | `never_asked` | tells what a layer refused from what the provider did |
+//! | `layer` | passes every call through a layer |
+//! | `trace` | records every call in the log and in metrics |
+//! | `retry` | retries calls that may succeed later and do no harm twice |
+//! | `breaker` | rejects calls while the provider does not answer |
+//! | `limit` | bounds the number of concurrent calls, each kind separately |
+//! | `rejected_locally` | tells what a layer rejected from what the provider did |
 //! | `timeout` | ends calls that take too long |
-//! | `chaos` | makes calls fail, hang and lose their answers, on purpose |
+//! | `chaos` | injects faults for tests |
 //!
 //! [`stack`] puts them in order, from the outside in:
 //!
-//! 1. `trace` sees what the caller sees: one call, however often it was tried, with all of its waiting.
-//! 2. `retry` has the breaker inside: every try counts as one, and one that the breaker refuses is the last. Nothing is held
-//!    while it waits.
-//! 3. `breaker` refuses before anything waits for its turn, so that calls fail at once even while all turns are taken by calls
-//!    that hang. What fails for want of a turn says nothing of the provider, and it does not count it. Asking whether the
-//!    provider is there is never refused; that it is does not make up for what it leaves undone.
-//! 4. `limit` has the timeout inside: waiting for a turn is bounded by itself, and a call that hangs gives its turn back.
-//! 5. `timeout` bounds each try.
-//! 6. `chaos` is next to the provider, so that all the others have to live with it. It is for tests alone: no setting of a
-//!    server puts it there.
+//! 1. `trace` sees what the caller sees: one call, however often it was attempted, with all of its waiting.
+//! 2. `retry` has the breaker inside: every attempt counts, and one that the breaker rejects is the last. No slot is held while
+//!    it waits.
+//! 3. `breaker` rejects before a call waits for a slot, so that calls fail at once even while hanging calls hold all slots. A
+//!    call that got no slot says nothing about the provider and is not counted. Health checks are never rejected; their success
+//!    does not make up for other calls that fail.
+//! 4. `limit` has the timeout inside: the wait for a slot has its own bound, and a call that hangs gives its slot back.
+//! 5. `timeout` bounds each attempt.
+//! 6. `chaos` is next to the provider, so that all other layers have to deal with its faults. It is for tests only.
 //!
-//! What an agent is asked, and the streams of it, go to the agent past all of them.
+//! Requests to an agent, and their streams, go directly to the agent.
 
 mod breaker;
 mod chaos;
-mod dice;
-mod layered;
+mod layer;
 mod limit;
-mod never_asked;
+mod rejected_locally;
 mod retry;
 mod timeout;
 mod trace;
@@ -41,7 +39,7 @@ use std::sync::Arc;
 use sandyard_core::Clock;
 
 use crate::provider::Provider;
-use layered::Layered;
+use layer::Layered;
 
 pub use breaker::BreakerSettings;
 pub use chaos::{ChaosSettings, ChaosSettingsError, Fault, Rule};
@@ -49,23 +47,23 @@ pub use limit::LimitSettings;
 pub use retry::RetrySettings;
 pub use timeout::TimeoutSettings;
 
-/// Which layers there are, and what each goes by. What is absent is left out; calls are always told of.
+/// The layers and their settings; a layer that is `None` is left out. Calls are always traced.
 #[derive(Clone, Debug)]
 pub struct LayerSettings {
-    /// Tries again.
+    /// Retries.
     pub retry: Option<RetrySettings>,
-    /// Stops asking who does not answer.
+    /// Circuit breaker.
     pub breaker: Option<BreakerSettings>,
-    /// Bounds how many calls are under way.
+    /// Bounds on concurrent calls.
     pub limit: Option<LimitSettings>,
-    /// Bounds how long a call takes.
+    /// Bounds on the duration of calls.
     pub timeout: Option<TimeoutSettings>,
-    /// Breaks things on purpose; for tests.
+    /// Injected faults, for tests.
     pub chaos: Option<ChaosSettings>,
 }
 
 impl Default for LayerSettings {
-    /// What suits a provider that is reached over a network or a socket.
+    /// Suits a provider that is reached over a network or a socket.
     fn default() -> Self {
         Self {
             retry: Some(RetrySettings::default()),
@@ -78,7 +76,7 @@ impl Default for LayerSettings {
 }
 
 impl LayerSettings {
-    /// Calls are told of and nothing else, which suits a provider inside this process.
+    /// Traces calls and nothing else, which suits a provider inside this process.
     pub fn none() -> Self {
         Self {
             retry: None,
@@ -90,7 +88,7 @@ impl LayerSettings {
     }
 }
 
-/// Puts layers around a provider. The clock says since when it has not answered.
+/// Puts layers around a provider. `clock` dates the changes of its [`Condition`](crate::Condition).
 pub fn stack(
     provider: Arc<dyn Provider>,
     settings: LayerSettings,
@@ -98,19 +96,19 @@ pub fn stack(
 ) -> Arc<dyn Provider> {
     let mut stack = provider;
     if let Some(chaos) = settings.chaos {
-        stack = Layered::around(stack, chaos::Chaos::new(chaos));
+        stack = Layered::around(stack, chaos::ChaosLayer::new(chaos));
     }
     if let Some(timeout) = settings.timeout {
-        stack = Layered::around(stack, timeout::Timeout::new(timeout));
+        stack = Layered::around(stack, timeout::TimeoutLayer::new(timeout));
     }
     if let Some(limit) = settings.limit {
-        stack = Layered::around(stack, limit::Limit::new(limit));
+        stack = Layered::around(stack, limit::LimitLayer::new(limit));
     }
     if let Some(breaker) = settings.breaker {
-        stack = Layered::around(stack, breaker::Breaker::new(breaker, clock));
+        stack = Layered::around(stack, breaker::BreakerLayer::new(breaker, clock));
     }
     if let Some(retry) = settings.retry {
-        stack = Layered::around(stack, retry::Again::new(retry));
+        stack = Layered::around(stack, retry::RetryLayer::new(retry));
     }
-    Layered::around(stack, trace::Trace::default())
+    Layered::around(stack, trace::TraceLayer::default())
 }

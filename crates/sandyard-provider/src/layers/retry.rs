@@ -1,31 +1,31 @@
-//! Tries again what may work later, where a second time does no harm.
+//! Retries calls that may succeed later, where a second attempt does no harm.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::dice::Dice;
-use super::layered::{Call, Layer, Work};
-use super::never_asked::was_never_asked;
-use crate::{ProviderError, Result, Retry, Verb};
+use super::layer::{Layer, Request};
+use super::rejected_locally::is_rejected_locally;
+use crate::{Answer, ProviderError, Result, Retry, Verb};
 
-/// How often, and for how long, a call is tried again.
+/// How often, and for how long, a call is retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// Tries in all, the first included.
-    pub tries: u32,
-    /// The pause before the second; each later one is twice as long. Jitter takes away up to half of it.
+    /// Maximum number of attempts, the first included.
+    pub attempts: u32,
+    /// Wait before the second attempt; each later wait is twice as long. Jitter shortens a wait by up to half.
     pub first_pause: Duration,
-    /// The longest pause.
+    /// The longest wait.
     pub longest_pause: Duration,
-    /// No other try begins when so much time has passed since the first.
+    /// No attempt begins later than this after the first.
     pub total: Duration,
 }
 
 impl Default for RetrySettings {
     fn default() -> Self {
         Self {
-            tries: 4,
+            attempts: 4,
             first_pause: Duration::from_millis(250),
             longest_pause: Duration::from_secs(4),
             total: Duration::from_secs(15),
@@ -33,53 +33,42 @@ impl Default for RetrySettings {
     }
 }
 
-/// Tries again.
+/// Retries calls.
 #[derive(Debug)]
-pub(super) struct Again {
-    settings: RetrySettings,
-    dice: Dice,
-}
+pub(super) struct RetryLayer(RetrySettings);
 
-impl Again {
+impl RetryLayer {
     pub(super) fn new(settings: RetrySettings) -> Self {
-        Self {
-            settings,
-            dice: Dice::new(),
-        }
+        Self(settings)
     }
 
-    /// How long to wait after the `nth` try.
+    /// How long to wait after the `nth` attempt.
     fn pause(&self, nth: u32, error: &ProviderError) -> Duration {
-        let RetrySettings {
-            first_pause,
-            longest_pause,
-            ..
-        } = self.settings;
-        let doubled = first_pause.saturating_mul(1 << (nth - 1).min(20));
-        let pause = doubled
-            .min(longest_pause)
-            .mul_f64(1.0 - self.dice.roll() / 2.0);
-        // Who says when to come again means not before.
-        pause.max(error.retry_after.unwrap_or_default())
+        let doubled = self.0.first_pause.saturating_mul(1 << (nth - 1).min(20));
+        let pause = doubled.min(self.0.longest_pause);
+        let jittered = pause.mul_f64(1.0 - fastrand::f64() / 2.0);
+        // A provider that names a wait does not answer before.
+        jittered.max(error.retry_after.unwrap_or_default())
     }
 }
 
-impl Layer for Again {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let began = Instant::now();
+#[async_trait]
+impl Layer for RetryLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let started = Instant::now();
         let mut nth = 1;
         loop {
-            let error = match work().await {
-                // A layer inside refuses for longer than anybody should be kept waiting, who may hold something.
-                Err(error) if was_never_asked(&error) => return Err(error),
-                Err(error) if error.retry == Retry::Later && may_repeat(call.verb) => error,
+            let error = match request.send().await {
+                // An inner layer rejects calls for longer than a caller, who may hold a claim, should wait.
+                Err(error) if is_rejected_locally(&error) => return Err(error),
+                Err(error) if error.retry == Retry::Later && may_repeat(request.verb()) => error,
                 answer => return answer,
             };
             let pause = self.pause(nth, &error);
-            if nth >= self.settings.tries || began.elapsed() + pause > self.settings.total {
+            if nth >= self.0.attempts || started.elapsed() + pause > self.0.total {
                 return Err(error);
             }
-            let (provider, verb) = (call.provider.to_owned(), call.verb.as_str());
+            let (provider, verb) = (request.provider().to_owned(), request.verb().as_str());
             metrics::counter!("provider_retries_total", "provider" => provider, "verb" => verb)
                 .increment(1);
             tokio::time::sleep(pause).await;
@@ -88,8 +77,8 @@ impl Layer for Again {
     }
 }
 
-/// Whether a second time does no harm and is answered like the first. `create` and `fork` could make two. A template that was
-/// made or removed, but whose answer got lost, would be said to exist or to be missing. An archive comes in once.
+/// Whether a second attempt does no harm and gets the same answer. `create` and `fork` could make two instances. After a lost
+/// answer, a second attempt to create or remove a template would report that it exists or is missing. An archive can be read once.
 fn may_repeat(verb: Verb) -> bool {
     !matches!(
         verb,

@@ -1,22 +1,24 @@
-//! An outer bound for every call, for providers that have none of their own.
+//! Bounds the duration of every call.
 
 use std::time::Duration;
 
-use super::layered::{Call, Layer, Work};
-use crate::{ProviderError, ProviderErrorKind, Result, Verb};
+use async_trait::async_trait;
+
+use super::layer::{Layer, Request};
+use crate::{Answer, ProviderError, ProviderErrorKind, Result, Verb};
 
 /// How long calls may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeoutSettings {
-    /// Asking whether it can be reached.
+    /// Health checks.
     pub health: Duration,
-    /// Looking: `inspect`, `usage`, …
+    /// Reads of one thing: `inspect`, `usage`, …
     pub read: Duration,
-    /// Looking at all there is: `list`, `templates`. It may have any number of pages, each bounded by whoever asks for it.
+    /// Reads of everything: `list`, `templates`. They may have any number of pages; the provider bounds each.
     pub list: Duration,
-    /// Changing what is there: `pause`, `delete`, …
+    /// Changes: `pause`, `delete`, …
     pub change: Duration,
-    /// Making, copying and comparing: `create`, `fork`, `snapshot`, `import_template`, `diff`.
+    /// Creating, copying and comparing: `create`, `fork`, `snapshot`, `import_template`, `diff`.
     pub long: Duration,
 }
 
@@ -27,7 +29,7 @@ impl Default for TimeoutSettings {
             read: Duration::from_secs(30),
             list: Duration::from_secs(300),
             change: Duration::from_secs(180),
-            // An image may have to come over the network first.
+            // The provider may have to pull an image first.
             long: Duration::from_secs(1800),
         }
     }
@@ -35,9 +37,9 @@ impl Default for TimeoutSettings {
 
 /// Ends calls that take too long.
 #[derive(Debug)]
-pub(super) struct Timeout(TimeoutSettings);
+pub(super) struct TimeoutLayer(TimeoutSettings);
 
-impl Timeout {
+impl TimeoutLayer {
     pub(super) fn new(settings: TimeoutSettings) -> Self {
         Self(settings)
     }
@@ -53,15 +55,16 @@ impl Timeout {
     }
 }
 
-impl Layer for Timeout {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let bound = self.bound(call.verb);
-        let answer = tokio::time::timeout(bound, work()).await;
+#[async_trait]
+impl Layer for TimeoutLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let bound = self.bound(request.verb());
+        let answer = tokio::time::timeout(bound, request.send()).await;
         answer.unwrap_or_else(|_| {
             let message = format!(
                 "provider `{}` did not answer `{}` within {} s",
-                call.provider,
-                call.verb,
+                request.provider(),
+                request.verb(),
                 bound.as_secs_f64()
             );
             Err(ProviderError::new(ProviderErrorKind::TimedOut, message))
@@ -69,16 +72,16 @@ impl Layer for Timeout {
     }
 }
 
-/// How much a call is expected to ask of a provider.
+/// How much work a call is for a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Next to nothing, and never to be kept waiting.
+    /// Almost none; the call never waits in a queue.
     Health,
-    /// Looking.
+    /// Reading.
     Read,
-    /// Changing what is there.
+    /// Changing what exists.
     Change,
-    /// Making, copying and comparing.
+    /// Creating, copying and comparing.
     Long,
 }
 
@@ -86,7 +89,7 @@ impl Effort {
     pub(super) fn of(verb: Verb) -> Self {
         match verb {
             Verb::CheckHealth => Self::Health,
-            // Comparing goes through all files.
+            // A diff reads all files.
             Verb::Create | Verb::Fork | Verb::Snapshot | Verb::ImportTemplate | Verb::Diff => {
                 Self::Long
             }

@@ -1,33 +1,35 @@
-//! Tells of every call: a line for the log, counts for measurements.
+//! Records every call in the log and in metrics.
 //!
-//! Neither ever holds what a call carries: variables, tokens and secrets stay where they are.
+//! Neither holds the arguments of a call: variables, tokens and secrets are not recorded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::layered::{Call, Layer, Work};
+use super::layer::{Layer, Request};
 use crate::provider::Condition;
-use crate::{Result, Verb};
+use crate::{Answer, Result};
 
-/// What a call is said to have ended with that nobody waited for.
+/// The outcome of a call whose future was dropped.
 const DROPPED: &str = "dropped";
 
-/// Tells of every call.
+/// Records every call.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
-    under_way: AtomicUsize,
+pub(super) struct TraceLayer {
+    in_progress: AtomicUsize,
 }
 
-impl Layer for Trace {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let mut telling = Telling::new(self, call);
-        let answer = work().await;
+#[async_trait]
+impl Layer for TraceLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let mut record = Record::new(self, request);
+        let answer = request.send().await;
         match &answer {
-            Ok(_) => telling.outcome = "ok",
+            Ok(_) => record.outcome = "ok",
             Err(error) => {
-                telling.outcome = error.kind.as_str();
-                telling.failure = Some(error.message.clone());
+                record.outcome = error.kind.as_str();
+                record.failure = Some(error.message.clone());
             }
         }
         answer
@@ -35,55 +37,55 @@ impl Layer for Trace {
 
     fn condition(&self, inner: Condition) -> Condition {
         Condition {
-            calls: self.under_way.load(Ordering::Relaxed),
+            calls: self.in_progress.load(Ordering::Relaxed),
             ..inner
         }
     }
 }
 
-/// Tells of one call when it ends, however it does.
-struct Telling<'a> {
-    trace: &'a Trace,
+/// One call, recorded on drop, so that dropped calls are recorded too.
+struct Record<'a> {
+    layer: &'a TraceLayer,
     provider: String,
-    verb: Verb,
+    verb: &'static str,
     subject: String,
-    began: Instant,
+    started: Instant,
     outcome: &'static str,
     failure: Option<String>,
 }
 
-impl<'a> Telling<'a> {
-    fn new(trace: &'a Trace, call: &Call<'_>) -> Self {
-        trace.under_way.fetch_add(1, Ordering::Relaxed);
+impl<'a> Record<'a> {
+    fn new(layer: &'a TraceLayer, request: &Request<'_>) -> Self {
+        layer.in_progress.fetch_add(1, Ordering::Relaxed);
         Self {
-            trace,
-            provider: call.provider.to_owned(),
-            verb: call.verb,
-            subject: call.subject.chars().take(100).collect(),
-            began: Instant::now(),
+            layer,
+            provider: request.provider().to_owned(),
+            verb: request.verb().as_str(),
+            subject: request.subject().chars().take(100).collect(),
+            started: Instant::now(),
             outcome: DROPPED,
             failure: None,
         }
     }
 }
 
-impl Drop for Telling<'_> {
+impl Drop for Record<'_> {
     fn drop(&mut self) {
-        self.trace.under_way.fetch_sub(1, Ordering::Relaxed);
-        let (outcome, verb, took) = (self.outcome, self.verb.as_str(), self.began.elapsed());
+        self.layer.in_progress.fetch_sub(1, Ordering::Relaxed);
+        let (outcome, verb, duration) = (self.outcome, self.verb, self.started.elapsed());
         let provider = self.provider.clone();
         metrics::counter!("provider_calls_total", "provider" => provider.clone(), "verb" => verb, "outcome" => outcome)
             .increment(1);
         metrics::histogram!("provider_call_seconds", "provider" => provider, "verb" => verb)
-            .record(took.as_secs_f64());
+            .record(duration.as_secs_f64());
         tracing::debug!(
             provider = self.provider,
             verb,
             subject = self.subject,
             outcome,
             failure = self.failure,
-            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            "a provider was called"
+            duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            "Provider call finished"
         );
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use sandyard_core::network::{Flow, FlowVerdict, Protocol};
 use sandyard_core::{Clock, Limits};
-use sandyard_provider::fake::{FakeProvider, TEMPLATE};
+use sandyard_provider::InstanceSpec;
 use sandyard_provider::layers::{self, LayerSettings};
-use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_provider::prelude::*;
+use sandyard_provider_fake::{FakeProvider, TEMPLATE};
 
 /// What to make an instance from.
 pub(crate) fn spec(sandbox_id: &str) -> InstanceSpec {

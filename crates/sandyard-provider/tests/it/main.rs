@@ -1,8 +1,5 @@
-//! The fake, the layers around a provider, and providers that come late.
+//! The layers around a provider, and providers that are connected later.
 
 mod common;
-mod conformance;
 mod layers;
 mod pending;
-mod script;
-mod users;

@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use sandyard_core::Clock;
 use sandyard_provider::conformance::{self, Options};
-use sandyard_provider::fake::FakeProvider;
 use sandyard_provider::layers::{self, LayerSettings};
-use sandyard_provider::{Pending, Provider, ProviderError, ProviderErrorKind, ProviderInfo, Ready};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{Pending, ProviderError, ProviderErrorKind, ProviderInfo, Ready};
+use sandyard_provider_fake::FakeProvider;
 
 /// A provider that is there once it is said to be, and how often it was tried.
 struct Late {
     fake: FakeProvider,
     is_there: Arc<AtomicBool>,
-    tries: Arc<AtomicUsize>,
+    attempts: Arc<AtomicUsize>,
     pending: Arc<Pending>,
 }
 
 fn late() -> Late {
     let fake = FakeProvider::new().with_info(|info| info.location = "the real place".to_owned());
     let is_there = Arc::new(AtomicBool::new(false));
-    let tries = Arc::new(AtomicUsize::new(0));
+    let attempts = Arc::new(AtomicUsize::new(0));
     let placeholder = ProviderInfo {
         location: "unknown yet".to_owned(),
         ..FakeProvider::new().info().clone()
     };
     let connect = {
-        let (fake, is_there, tries) = (fake.clone(), is_there.clone(), tries.clone());
+        let (fake, is_there, attempts) = (fake.clone(), is_there.clone(), attempts.clone());
         move || {
-            let (fake, is_there, tries) = (fake.clone(), is_there.clone(), tries.clone());
+            let (fake, is_there, attempts) = (fake.clone(), is_there.clone(), attempts.clone());
             async move {
-                tries.fetch_add(1, Ordering::Relaxed);
+                attempts.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 if is_there.load(Ordering::Relaxed) {
                     return Ok(Arc::new(fake) as Arc<dyn Provider>);
@@ -45,7 +46,7 @@ fn late() -> Late {
     Late {
         fake,
         is_there,
-        tries,
+        attempts,
         pending: Arc::new(pending),
     }
 }
@@ -62,7 +63,7 @@ async fn one_call_tries_at_a_time_and_not_too_often() {
             (ProviderErrorKind::Unavailable, "nobody is there")
         );
     }
-    assert_eq!(late.tries.load(Ordering::Relaxed), 1);
+    assert_eq!(late.attempts.load(Ordering::Relaxed), 1);
     let condition = pending.condition();
     assert_eq!(
         (
@@ -80,7 +81,7 @@ async fn one_call_tries_at_a_time_and_not_too_often() {
     let (one, two) = tokio::join!(pending.list(), pending.check_health());
     one.expect("it is there");
     two.expect("it is there");
-    assert_eq!(late.tries.load(Ordering::Relaxed), 2);
+    assert_eq!(late.attempts.load(Ordering::Relaxed), 2);
     assert_eq!(pending.info().location, "the real place");
     assert!(pending.is_connected() && pending.condition().is_reachable);
 }
@@ -90,12 +91,12 @@ async fn flows_and_ready_ones_are_made_up_for() {
     let late = late();
     let mut flows = late.pending.take_flows().expect("before it is connected");
     assert!(late.pending.take_flows().is_none(), "once");
-    let wanted = [Ready {
+    let pool = [Ready {
         template: None,
         count: 3,
     }];
     late.pending
-        .keep_ready(&wanted)
+        .keep_ready(&pool)
         .await
         .expect_err("nobody is there");
     late.is_there.store(true, Ordering::Relaxed);

@@ -10,14 +10,14 @@ use sandyard_agent_client::{AgentClient, Dial, Dialling, Endpoint, PortDialling,
 use sandyard_provider::{AgentAddress, Result};
 
 use super::Shared;
+use super::backoff::Backoff;
 use super::error::{absent, conflict};
-use super::link::{Found, Link};
 use super::model::{PreviewUrl, Sandbox, State};
+use super::port_link::{Found, PortLink};
 use super::program::{self, AGENT_PORT, Settings};
 use super::toolbox::Toolbox;
-use super::wait::Pauses;
-use crate::tokens;
-use crate::tools_inside::{self, ToolServer};
+use crate::agent_client;
+use crate::cloud_tools::{self, ToolServer};
 
 impl Shared {
     /// Brings the program in, unless it is there, and what it is told.
@@ -29,7 +29,7 @@ impl Shared {
             serde_json::to_vec(settings).map_err(|error| super::error::odd("settings", error))?;
         let place = program::settings_place(&folder);
         let content = || async { Ok((Body::from(text.clone()), text.len() as u64)) };
-        let most = self.times.create;
+        let most = self.timeouts.create;
         toolbox.upload(&place, "600", most, content).await?;
         self.bring_program(&toolbox, &folder).await
     }
@@ -42,7 +42,7 @@ impl Shared {
         // Half a program never has its name.
         let part = format!("{place}.part");
         let content = || async { program::body(&self.program) };
-        let most = self.times.create;
+        let most = self.timeouts.create;
         toolbox.upload(&part, "755", most, content).await?;
         toolbox.rename(&part, &place).await
     }
@@ -67,7 +67,7 @@ impl Shared {
         let known = self.known.of(&sandbox.id);
         let _starting = known.starting.lock().await;
         let toolbox = Toolbox::of(&self.api, sandbox).await?;
-        let mut pauses = Pauses::new(self.times.create);
+        let mut pauses = Backoff::new(self.timeouts.create);
         while toolbox.is_port_in_use(AGENT_PORT).await.unwrap_or(false) {
             toolbox.end_session().await?;
             pauses.next("end of the agent before").await?;
@@ -85,7 +85,7 @@ impl Shared {
 
     /// Waits until the agent answers.
     async fn until_agent(&self, id: &str) -> Result<()> {
-        let mut pauses = Pauses::new(self.times.create);
+        let mut pauses = Backoff::new(self.timeouts.create);
         while self.look(id).await? != Found::Agent {
             pauses.next("start of the agent").await?;
         }
@@ -111,7 +111,7 @@ impl Shared {
     }
 
     /// The way to a port inside.
-    async fn link(&self, id: &str, port: u16) -> Result<Arc<Link>> {
+    async fn link(&self, id: &str, port: u16) -> Result<Arc<PortLink>> {
         let known = self.known.of(id);
         if let Some(link) = known.link(port) {
             return Ok(link);
@@ -121,7 +121,7 @@ impl Shared {
             .api
             .ask("preview", self.api.to(Method::GET, &path))
             .await?;
-        Ok(known.set_link(port, Link::new(&preview, self.api.edge())?))
+        Ok(known.set_link(port, PortLink::new(&preview, self.api.edge())?))
     }
 
     /// Sees to it that the agent of a running instance answers; that of a frozen one does when it is thawed.
@@ -155,7 +155,7 @@ impl Shared {
             self.wake_agent(id).await?;
         }
         let link = self.link(id, AGENT_PORT).await?;
-        let plain = Way {
+        let plain = AgentDialler {
             name: format!("{id} at Daytona by link {}", link.number()),
             id: id.to_owned(),
             shared: self.clone(),
@@ -163,13 +163,14 @@ impl Shared {
             tools: None,
         };
         let token = address.access_token.as_str();
-        let client = |way: Way| tokens::patient(Endpoint::Custom(Arc::new(way)), token);
+        let client =
+            |way: AgentDialler| agent_client::with_token(Endpoint::Custom(Arc::new(way)), token);
         let Some(kit) = &self.kit else {
             return client(plain);
         };
         let agent = client(plain.clone())?;
         let memory = known.tools.clone();
-        client(Way {
+        client(AgentDialler {
             tools: ToolServer::new(kit.clone(), agent, id, token, memory),
             ..plain
         })
@@ -178,16 +179,16 @@ impl Shared {
 
 /// The way to one agent.
 #[derive(Clone)]
-struct Way {
+struct AgentDialler {
     name: String,
     id: String,
     shared: Arc<Shared>,
-    link: Arc<Link>,
+    link: Arc<PortLink>,
     /// None on the way that the tool server is started by.
     tools: Option<ToolServer>,
 }
 
-impl Way {
+impl AgentDialler {
     /// Opens a connection to a port by its link.
     async fn open(&self, port: u16) -> io::Result<PortStream> {
         let link = tokio::time::timeout(LINK_TIMEOUT, self.shared.link(&self.id, port)).await;
@@ -225,7 +226,7 @@ const CLOSED: [u16; 5] = [2280, 22220, 22222, 33333, AGENT_PORT];
 /// How long the way to a port may take to be told.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Dial for Way {
+impl Dial for AgentDialler {
     fn name(&self) -> &str {
         &self.name
     }
@@ -248,12 +249,12 @@ impl Dial for Way {
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, message));
             }
             let tools = self.tools.as_ref();
-            tools_inside::dial(tools, port, |port| self.open(port)).await
+            cloud_tools::dial(tools, port, |port| self.open(port)).await
         }))
     }
 
     fn port_timeout(&self) -> Option<Duration> {
-        self.tools.as_ref().map(|_| tools_inside::PATIENCE)
+        self.tools.as_ref().map(|_| cloud_tools::PATIENCE)
     }
 
     fn is_host_connection(&self) -> bool {

@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 
 use super::DaytonaConfig;
 use super::error::{odd, refused, unsent};
-use crate::edge::{Advice, Edge, read_date};
+use crate::cloud_connector::{CloudConnector, RetryAdvice};
+use crate::date::parse_http_date_ms;
 
 /// Most bytes of an answer: a page of a hundred sandboxes, each with all of its labels and variables.
 const MAX_ANSWER: usize = 16 << 20;
@@ -35,7 +36,7 @@ const AGENT: &str = concat!("sandyard/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
-    edge: Edge,
+    edge: CloudConnector,
     base: Url,
     authorization: HeaderValue,
     /// How long one request may take.
@@ -62,7 +63,7 @@ impl Api {
                 "set DAYTONA_SERVER_URL to something like https://app.daytona.io/api".to_owned(),
             ))
         })?;
-        let edge = Edge::new(config.trusted_ca.as_deref(), &base)?;
+        let edge = CloudConnector::new(config.trusted_ca.as_deref(), &base)?;
         let key = config.api_key.trim();
         let authorization = HeaderValue::try_from(format!("Bearer {key}"));
         let mut authorization =
@@ -81,22 +82,22 @@ impl Api {
             edge,
             base,
             authorization,
-            most: config.times.quick,
+            most: config.timeouts.quick,
         })
     }
 
     /// The host, with its port where that is not the usual one.
     pub(super) fn host(&self) -> String {
-        crate::edge::host(&self.base)
+        crate::cloud_connector::host(&self.base)
     }
 
     /// What is said of it where the key is sent in clear.
     pub(super) fn open_way(&self) -> Option<String> {
-        crate::edge::lack_of_tls("Daytona's API", &self.base)
+        crate::cloud_connector::lack_of_tls("Daytona's API", &self.base)
     }
 
     /// The way to what it tells of.
-    pub(super) fn edge(&self) -> &Edge {
+    pub(super) fn edge(&self) -> &CloudConnector {
         &self.edge
     }
 
@@ -182,11 +183,11 @@ impl Api {
         let status = response.status();
         if status.is_success() {
             let date = response.headers().get(DATE);
-            let at_ms = date.and_then(|date| read_date(date.to_str().ok()?));
+            let at_ms = date.and_then(|date| parse_http_date_ms(date.to_str().ok()?));
             let body = collect(what, response, MAX_ANSWER).await?;
             return Ok((body, at_ms.unwrap_or_else(|| Clock::System.now_ms())));
         }
-        let advice = Advice::of(status, response.headers());
+        let advice = RetryAdvice::of(status, response.headers());
         // Whatever it says, the status alone is a failure.
         let body = collect(what, response, MAX_REFUSAL).await;
         Err(refused(what, status, advice, &body.unwrap_or_default()))

@@ -5,15 +5,16 @@ use http::Method;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::network::NetworkGrant;
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Instances, Provider,
+    ProviderError, ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Templates, Usage,
+    UsageReports, Verb, Volumes,
 };
 use serde_json::json;
 
 use super::error::{absent, conflict, timed_out, unsupported};
 use super::model::{Page, Sandbox, State};
 use super::toolbox::Toolbox;
-use super::{Daytona, VM_CLASS, convert, life, network};
+use super::{Daytona, VM_CLASS, convert, lifecycle, network};
 
 /// What is said of sandboxes that are no machines.
 const NO_PAUSE: &str = "be paused with their memory, unless they are of a class that can";
@@ -21,15 +22,15 @@ const NO_PAUSE: &str = "be paused with their memory, unless they are of a class 
 impl Daytona {
     /// Bounds a call in time. What it was doing may still be done.
     async fn within<T>(&self, verb: Verb, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let times = self.shared.times;
+        let timeouts = self.shared.timeouts;
         let most = match verb {
             // What could not be finished is taken away again.
-            Verb::Create => times.create + times.quick,
+            Verb::Create => timeouts.create + timeouts.quick,
             // It may have been archived; what was not is waited for no longer than usual.
-            Verb::Start => life::restoring(&times),
+            Verb::Start => lifecycle::restoring(&timeouts),
             // These wait for the other side to finish.
-            Verb::Stop | Verb::Delete | Verb::Pause | Verb::Resume | Verb::Agent => times.create,
-            verb => times.of(verb),
+            Verb::Stop | Verb::Delete | Verb::Pause | Verb::Resume | Verb::Agent => timeouts.create,
+            verb => timeouts.of(verb),
         };
         let done = tokio::time::timeout(most, work).await;
         done.unwrap_or_else(|_| Err(timed_out(verb.as_str(), most)))
@@ -52,10 +53,17 @@ impl Provider for Daytona {
         })
         .await
     }
+}
 
+#[async_trait]
+impl Instances for Daytona {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         self.check(spec)?;
         self.within(Verb::Create, self.shared.create(spec)).await
+    }
+
+    async fn fork(&self, _id: &str, _spec: &InstanceSpec) -> Result<Instance> {
+        Err(unsupported("be forked"))
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
@@ -124,19 +132,66 @@ impl Provider for Daytona {
         self.within(Verb::Delete, self.shared.delete(id)).await
     }
 
+    async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
+        Err(unsupported("tell what changed in them"))
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        self.within(Verb::Agent, self.shared.agent(instance)).await
+    }
+
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        self.within(Verb::SetNetwork, async {
+            self.shared.own(id).await?.ok_or_else(absent)?;
+            let (network, limitations) =
+                network::translate(&grant.policy, !grant.secrets.is_empty());
+            let asked = self
+                .shared
+                .api
+                .to(Method::POST, &["sandbox", id, "network-settings"]);
+            self.shared
+                .api
+                .tell("network", asked.json(&json!(network)))
+                .await?;
+            Ok(limitations)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Templates for Daytona {
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        // Like a list of sandboxes, it has as many pages as it has.
+        self.shared.templates().await
+    }
+
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
         self.within(Verb::Snapshot, self.shared.snapshot(id, name))
             .await
     }
 
-    async fn fork(&self, _id: &str, _spec: &InstanceSpec) -> Result<Instance> {
-        Err(unsupported("be forked"))
+    async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
+        Err(unsupported(
+            "start from archives of ours: make a snapshot there",
+        ))
     }
 
-    async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
-        Err(unsupported("tell what changed in them"))
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let removing = self.shared.remove_template(name);
+        self.within(Verb::RemoveTemplate, removing).await
     }
 
+    /// Daytona keeps sandboxes ready by itself.
+    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Volumes for Daytona {}
+
+#[async_trait]
+impl UsageReports for Daytona {
     async fn usage(&self, id: &str) -> Result<Usage> {
         self.within(Verb::Usage, async {
             let sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
@@ -162,48 +217,6 @@ impl Provider for Daytona {
             }
         })
         .await
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        // Like a list of sandboxes, it has as many pages as it has.
-        self.shared.templates().await
-    }
-
-    async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
-        Err(unsupported(
-            "start from archives of ours: make a snapshot there",
-        ))
-    }
-
-    async fn remove_template(&self, name: &str) -> Result<()> {
-        let removing = self.shared.remove_template(name);
-        self.within(Verb::RemoveTemplate, removing).await
-    }
-
-    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
-        self.within(Verb::Agent, self.shared.agent(instance)).await
-    }
-
-    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
-        self.within(Verb::SetNetwork, async {
-            self.shared.own(id).await?.ok_or_else(absent)?;
-            let (network, lacks) = network::translate(&grant.policy, !grant.secrets.is_empty());
-            let asked = self
-                .shared
-                .api
-                .to(Method::POST, &["sandbox", id, "network-settings"]);
-            self.shared
-                .api
-                .tell("network", asked.json(&json!(network)))
-                .await?;
-            Ok(lacks)
-        })
-        .await
-    }
-
-    /// Daytona keeps sandboxes ready by itself.
-    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
-        Ok(())
     }
 }
 

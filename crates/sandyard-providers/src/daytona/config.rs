@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandyard_core::Limits;
 
-use crate::Times;
+use crate::CallTimeouts;
 
 /// Everything the Daytona provider needs to know.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct DaytonaConfig {
     /// The default limits and the most a caller may ask for.
     pub limits: (Limits, Limits),
     /// How long calls may take.
-    pub times: Times,
+    pub timeouts: CallTimeouts,
 }
 
 impl fmt::Debug for DaytonaConfig {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use sandyard_core::{Limits, SandboxId, SandboxState};
 use sandyard_provider::{Instance, InstanceSpec, TemplateInfo, Usage};
 
 use super::error::tidy;
-use super::lacks;
+use super::limitations;
 use super::model::{Sandbox, Snapshot, State, SystemMetrics};
-use crate::asked;
+use crate::date::parse_rfc3339_ms;
+use crate::requested_limits;
 
 /// Label: the sandbox an instance was made for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
@@ -31,7 +31,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// What is written on an instance.
 pub(super) fn labels(
     spec: &InstanceSpec,
-    whose: &Whose,
+    whose: &Ownership,
     attempt: &str,
 ) -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -40,19 +40,19 @@ pub(super) fn labels(
         (PLACE.to_owned(), whose.place.clone()),
         (ATTEMPT.to_owned(), attempt.to_owned()),
         (TEMPLATE.to_owned(), spec.template.clone()),
-        (ASKED.to_owned(), asked::write(&spec.limits)),
+        (ASKED.to_owned(), requested_limits::encode(&spec.limits)),
     ])
 }
 
-/// Whose sandboxes are ours.
+/// Ownership sandboxes are ours.
 #[derive(Debug)]
-pub(super) struct Whose {
+pub(super) struct Ownership {
     pub(super) installation: String,
     /// The provider's location.
     pub(super) place: String,
 }
 
-impl Whose {
+impl Ownership {
     /// Labels to ask for.
     pub(super) fn labels(&self) -> String {
         serde_json::json!({ INSTALLATION: self.installation, PLACE: self.place }).to_string()
@@ -70,7 +70,11 @@ impl Whose {
 
 /// What we tell of one of theirs; `pids` and when it last started are not known there.
 pub(super) fn instance(sandbox: Sandbox, pids: u32, started_ms: Option<i64>) -> Instance {
-    let created_ms = sandbox.created_at.as_deref().and_then(millis).unwrap_or(0);
+    let created_ms = sandbox
+        .created_at
+        .as_deref()
+        .and_then(parse_rfc3339_ms)
+        .unwrap_or(0);
     let limits = limits(sandbox.cpu, sandbox.memory, sandbox.disk, pids);
     let state = state(&sandbox);
     let label = |name: &str| sandbox.labels.get(name);
@@ -79,7 +83,7 @@ pub(super) fn instance(sandbox: Sandbox, pids: u32, started_ms: Option<i64>) -> 
         sandbox_id: label(SANDBOX).and_then(|id| id.parse::<SandboxId>().ok()),
         state,
         template: template.cloned().unwrap_or_default(),
-        lacks: lacks::of(&sandbox, label(ASKED).map(String::as_str), &limits),
+        limitations: limitations::of(&sandbox, label(ASKED).map(String::as_str), &limits),
         limits,
         created_ms,
         started_ms: started_ms.or((created_ms > 0).then_some(created_ms)),
@@ -165,7 +169,7 @@ pub(super) fn template(snapshot: Snapshot) -> TemplateInfo {
     TemplateInfo {
         // The account may be that of others too.
         is_ours: false,
-        created_ms: snapshot.created_at.as_deref().and_then(millis),
+        created_ms: snapshot.created_at.as_deref().and_then(parse_rfc3339_ms),
         size_bytes: snapshot.size.map(|size| (size * GIB) as u64),
         note: match is_active {
             true => kind,
@@ -185,13 +189,6 @@ pub(super) fn usage(metrics: &SystemMetrics) -> Usage {
         memory_cache_bytes: cache,
         ..Usage::default()
     }
-}
-
-/// Milliseconds since 1970 of a moment as the API writes it.
-pub(super) fn millis(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>()
-        .ok()
-        .map(Timestamp::as_millisecond)
 }
 
 #[cfg(test)]
@@ -232,12 +229,19 @@ mod tests {
         assert_eq!(made.started_ms, Some(made.created_ms));
         assert_eq!((made.limits.pids, made.limits.cpu_millis), (7, 1000));
         assert_eq!(made.reason, None);
-        assert_eq!(made.lacks.len(), 1, "{:?}", made.lacks);
-        assert!(made.lacks[0].starts_with("disk is 3"), "{:?}", made.lacks);
+        assert_eq!(made.limitations.len(), 1, "{:?}", made.limitations);
+        assert!(
+            made.limitations[0].starts_with("disk is 3"),
+            "{:?}",
+            made.limitations
+        );
         let mut bounded = sandbox("started");
         bounded.auto_destroy_at = Some("2026-02-01T00:00:00.000Z".to_owned());
-        let lacks = instance(bounded, 7, None).lacks;
-        assert!(lacks[1].contains("2026-02-01T00:00:00Z"), "{lacks:?}");
+        let limitations = instance(bounded, 7, None).limitations;
+        assert!(
+            limitations[1].contains("2026-02-01T00:00:00Z"),
+            "{limitations:?}"
+        );
         let failed = instance(sandbox("error"), 7, None);
         assert_eq!(failed.reason.as_deref(), Some("no room"));
     }
@@ -246,7 +250,7 @@ mod tests {
     fn only_what_carries_our_labels_is_ours() {
         let is_of = |sandbox: &Sandbox, installation: &str, place: &str| {
             let (installation, place) = (installation.to_owned(), place.to_owned());
-            let whose = Whose {
+            let whose = Ownership {
                 installation,
                 place,
             };

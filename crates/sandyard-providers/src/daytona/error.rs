@@ -7,7 +7,7 @@ use http::StatusCode;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Retry};
 use serde::Deserialize;
 
-use crate::edge::Advice;
+use crate::cloud_connector::RetryAdvice;
 
 /// Most characters of what the other side says that are handed on.
 const MAX_WORDS: usize = 300;
@@ -67,7 +67,7 @@ struct Refusal {
 pub(super) fn refused(
     what: &str,
     status: StatusCode,
-    advice: Advice,
+    advice: RetryAdvice,
     body: &[u8],
 ) -> ProviderError {
     let words = words(body);
@@ -150,7 +150,7 @@ pub(super) fn tidy(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const SEVEN: Advice = Advice::After(Duration::from_secs(7));
+    const SEVEN: RetryAdvice = RetryAdvice::After(Duration::from_secs(7));
 
     fn of(status: u16, body: &str) -> ProviderError {
         let status = StatusCode::from_u16(status).expect("a status");

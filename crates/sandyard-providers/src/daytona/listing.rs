@@ -83,7 +83,7 @@ impl Shared {
                 Some(Next::Cursor(cursor)) => asked.query(&[("cursor", cursor)]),
                 Some(Next::Number(number)) => asked.query(&[("page", number)]),
             };
-            let most = self.times.quick;
+            let most = self.timeouts.quick;
             let answer = self.api.ask_at::<Page<T>>(what, asked);
             let answer = tokio::time::timeout(most, answer).await;
             let (page, at_ms) = answer.unwrap_or_else(|_| Err(timed_out(what, most)))?;

@@ -12,26 +12,27 @@
 //! | `toolbox`, `program` | the daemon inside, and the program it is given |
 //! | `agent`, `link`, `known` | the agent: started, found, reached |
 //! | `network`, `snapshots`, `keep` | the way out; templates; not being stopped for want of use |
-//! | `listing`, `lacks` | lists, page by page; what a sandbox has not got |
+//! | `listing`, `limitations` | lists, page by page; what a sandbox has not got |
 
 mod agent;
 mod api;
 mod backend;
+mod backoff;
 mod config;
 mod convert;
 mod error;
-mod keep;
-mod known;
-mod lacks;
-mod life;
-mod link;
+mod instance_cache;
+mod keep_alive;
+mod lifecycle;
+mod limitations;
 mod listing;
 mod model;
 mod network;
+mod port_link;
 mod program;
+mod registration;
 mod snapshots;
 mod toolbox;
-mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,15 +42,17 @@ use http::Method;
 use sandyard_core::{Clock, Limits};
 use sandyard_provider::{Capabilities, ProviderInfo, Result};
 
-use crate::Times;
-use crate::rounds::Rounds;
-use crate::tools_inside::{Kit, Program};
+use crate::CallTimeouts;
+use crate::background_batches::BackgroundBatches;
+use crate::cloud_tools::{Program, ToolServerInstaller};
 use api::Api;
 pub use config::DaytonaConfig;
-use convert::Whose;
+use convert::Ownership;
 use error::timed_out;
-use known::KnownOnes;
+use instance_cache::InstanceCache;
 use model::{Configuration, Snapshot};
+use registration::CAPABILITIES;
+pub use registration::REGISTRATION;
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "daytona";
@@ -70,8 +73,8 @@ struct Shared {
     api: Api,
     program: Program,
     /// None where the program has no tools.
-    kit: Option<Arc<Kit>>,
-    whose: Whose,
+    kit: Option<Arc<ToolServerInstaller>>,
+    whose: Ownership,
     /// What the operator chose; others only by name.
     default_template: String,
     /// Whether what is made from that can be paused with its memory, and with it all that is.
@@ -82,15 +85,15 @@ struct Shared {
     /// Zero: never.
     auto_stop_minutes: u64,
     auto_archive_minutes: u64,
-    times: Times,
+    timeouts: CallTimeouts,
     /// Told of every instance; nobody counts processes there.
     pids: u32,
-    known: KnownOnes,
+    known: InstanceCache,
     /// Tells the attempts to make an instance apart, those of earlier processes too.
     attempts: AtomicU64,
     since_ms: i64,
     /// Tells what is in use.
-    keeping: Rounds,
+    keeping: BackgroundBatches,
 }
 
 impl Daytona {
@@ -100,7 +103,7 @@ impl Daytona {
     /// `Invalid` for an address, a key or a program that is none; `Unavailable` when the API cannot be reached or does not take
     /// the key.
     pub async fn connect(config: DaytonaConfig) -> Result<Self> {
-        let most = config.times.connect;
+        let most = config.timeouts.connect;
         let reached = tokio::time::timeout(most, Self::reach(config)).await;
         reached.unwrap_or_else(|_| Err(timed_out("connect", most)))
     }
@@ -115,10 +118,10 @@ impl Daytona {
         let program = Program::open(&config.program).await?;
         let mut shared = Shared {
             api,
-            kit: Kit::of(program.clone(), config.tools_port).map(Arc::new),
+            kit: ToolServerInstaller::of(program.clone(), config.tools_port).map(Arc::new),
             program,
             mark: snapshots::mark(&config.installation),
-            whose: Whose {
+            whose: Ownership {
                 installation: config.installation,
                 place,
             },
@@ -127,12 +130,12 @@ impl Daytona {
             target,
             auto_stop_minutes: minutes(config.auto_stop),
             auto_archive_minutes: minutes(config.auto_archive),
-            times: config.times,
+            timeouts: config.timeouts,
             pids: config.limits.0.pids,
-            known: KnownOnes::default(),
+            known: InstanceCache::default(),
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
-            keeping: Rounds::default(),
+            keeping: BackgroundBatches::default(),
         };
         let template = match config.snapshot.filter(|name| !name.is_empty()) {
             Some(name) => name,
@@ -173,12 +176,10 @@ impl Shared {
         snapshot: Option<&Snapshot>,
         (default, most): &(Limits, Limits),
     ) -> ProviderInfo {
-        let mut capabilities = Capabilities::default();
-        capabilities.can_stop = true;
-        capabilities.can_snapshot = true;
-        capabilities.can_manage_templates = true;
-        capabilities.has_external_templates = true;
-        capabilities.can_pause = self.is_machine;
+        let capabilities = Capabilities {
+            can_pause: self.is_machine,
+            ..CAPABILITIES
+        };
         let default = match snapshot {
             Some(told) if told.cpu > 0.0 && told.mem > 0.0 && told.disk > 0.0 => {
                 convert::limits(told.cpu, told.mem, told.disk, self.pids)
@@ -197,7 +198,7 @@ impl Shared {
             },
             default_limits: default,
             default_template: template,
-            lacks: [
+            limitations: [
                 "memory, processors and disk of a sandbox are what its snapshot says".to_owned(),
                 "the number of processes is not bounded".to_owned(),
             ]

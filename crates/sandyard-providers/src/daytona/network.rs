@@ -7,9 +7,9 @@ use super::model::Network;
 
 /// What is asked of Daytona, and what of the policy does not hold there, in words.
 pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, Vec<String>) {
-    let mut lacks = Vec::new();
+    let mut limitations = Vec::new();
     if has_secrets || !policy.rules.is_empty() {
-        lacks.push(
+        limitations.push(
             "no gateway of ours is on the way out: secrets and headers are not put in".to_owned(),
         );
     }
@@ -18,9 +18,9 @@ pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, 
     let is_open = !is_closed || policy.allow_out.iter().any(Target::is_everything);
     if is_open {
         if !policy.deny_out.is_empty() {
-            lacks.push("only everything can be denied there, not single places".to_owned());
+            limitations.push("only everything can be denied there, not single places".to_owned());
         }
-        return (open(), lacks);
+        return (open(), limitations);
     }
     let (mut networks, mut names, mut has_ports) = (Vec::new(), Vec::new(), false);
     for target in &policy.allow_out {
@@ -31,14 +31,14 @@ pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, 
                 networks.push(format!("{address}/{bits}"));
             }
             TargetHost::Network(address, bits) => {
-                lacks.push(format!(
+                limitations.push(format!(
                     "{address}/{bits} is not let through: only IPv4 networks are"
                 ));
             }
         }
     }
     if has_ports {
-        lacks
+        limitations
             .push("ports are not told apart: what is allowed is allowed on all of them".to_owned());
     }
     let network = Network {
@@ -46,7 +46,7 @@ pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, 
         network_allow_list: Some(networks.join(",")),
         domain_allow_list: Some(names.join(",")),
     };
-    (network, lacks)
+    (network, limitations)
 }
 
 fn open() -> Network {
@@ -84,14 +84,14 @@ mod tests {
     }
 
     fn lists(policy: &NetworkPolicy) -> (bool, String, String, usize) {
-        let (network, lacks) = translate(policy, false);
+        let (network, limitations) = translate(policy, false);
         let text = Option::unwrap_or_default;
         let (networks, names) = (network.network_allow_list, network.domain_allow_list);
         (
             network.network_block_all,
             text(networks),
             text(names),
-            lacks.len(),
+            limitations.len(),
         )
     }
 
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(lists(&policy(false, &["example.com:443"], &[])).3, 1);
         assert_eq!(translate(&policy(true, &[], &[]), true).1.len(), 1);
         // A network that cannot be let through does not open everything else.
-        let (network, lacks) = translate(&policy(false, &["2001:db8::/32"], &[]), false);
+        let (network, limitations) = translate(&policy(false, &["2001:db8::/32"], &[]), false);
         assert!(network.network_block_all);
-        assert_eq!(lacks.len(), 1);
+        assert_eq!(limitations.len(), 1);
     }
 
     #[test]

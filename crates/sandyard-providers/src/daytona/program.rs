@@ -6,7 +6,7 @@ use reqwest::Body;
 use sandyard_provider::Result;
 use serde::Serialize;
 
-use crate::tools_inside::Program;
+use crate::cloud_tools::Program;
 
 /// Where our agent listens inside. Daytona's proxy has led to ports from 3000 to 9999 only, and this one is nobody's.
 pub(super) const AGENT_PORT: u16 = 9983;

@@ -6,9 +6,9 @@
 use http::Method;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, TemplateInfo};
 
+use super::backoff::Backoff;
 use super::error::{absent, tidy, unsupported};
 use super::model::{NewSnapshot, Snapshot, State};
-use super::wait::Pauses;
 use super::{Shared, VM_CLASS, convert};
 
 /// Longest name of a snapshot, without the mark.
@@ -97,7 +97,7 @@ impl Shared {
             include_memory: (is_machine && sandbox.state == State::Started).then_some(true),
         });
         self.api.tell("snapshot", asked).await?;
-        let mut pauses = Pauses::new(self.times.copy);
+        let mut pauses = Backoff::new(self.timeouts.copy);
         loop {
             let sandbox = self.own(id).await?.ok_or_else(absent)?;
             let snapshot = self.own_snapshot(name).await?;
@@ -198,7 +198,7 @@ impl Shared {
             Err(error) if error.kind != ProviderErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut pauses = Pauses::new(self.times.quick);
+        let mut pauses = Backoff::new(self.timeouts.quick);
         while self.own_snapshot(name).await?.is_some() {
             pauses.next("remove_template").await?;
         }

@@ -7,16 +7,17 @@ use async_trait::async_trait;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderInfo, Ready,
-    Result, TemplateInfo, Usage, UsagePoint, Verb, VolumeSpec,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Instances, Provider, ProviderInfo,
+    Ready, Result, TemplateInfo, Templates, Usage, UsagePoint, UsageReports, Verb, VolumeSpec,
+    Volumes,
 };
 use tokio::sync::mpsc;
 
 use super::config::DockerNetwork;
 use super::convert::Container;
-use super::error::{Told, no_instance, timed_out};
+use super::error::{DaemonResult, no_instance, timed_out};
 use super::{Docker, check, convert};
-use crate::tokens;
+use crate::agent_client;
 
 impl Docker {
     /// Notes what a call has made of a container, and tells it.
@@ -32,7 +33,7 @@ impl Docker {
     }
 
     /// What is used now; in every state.
-    async fn read_usage(&self, id: &str) -> Told<Usage> {
+    async fn read_usage(&self, id: &str) -> DaemonResult<Usage> {
         let container = self.shared.get(id).await?;
         let size = self.shared.size(&self.sizes, id).await;
         let stats = match container.instance.state.is_live() {
@@ -54,6 +55,22 @@ impl Provider for Docker {
         self.within(Verb::CheckHealth, ping).await.map(drop)
     }
 
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.take()
+    }
+
+    async fn close(&self) {
+        self.keepers.end_all().await;
+        if let Some(gateway) = &self.gateway {
+            gateway.shut_down().await;
+        }
+        self.links.close_all();
+    }
+}
+
+#[async_trait]
+impl Instances for Docker {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         let verb = Verb::Create;
         let checked = check::spec(spec, &self.info.max_limits);
@@ -63,6 +80,15 @@ impl Provider for Docker {
         let image = image.map_err(|fault| fault.into_error(verb))?;
         let make = self.shared.make(&self.links, spec, &image);
         let made = self.within(verb, make).await?;
+        Ok(self.noted(made))
+    }
+
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        let fork = async {
+            let calm = self.links.calm(id).await;
+            self.shared.fork(&self.links, id, spec, calm).await
+        };
+        let made = self.within(Verb::Fork, fork).await?;
         Ok(self.noted(made))
     }
 
@@ -122,52 +148,8 @@ impl Provider for Docker {
         Ok(())
     }
 
-    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let keep = async {
-            let _calm = self.links.calm(id).await;
-            self.shared.snapshot(id, name).await
-        };
-        self.within(Verb::Snapshot, keep).await
-    }
-
-    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
-        let fork = async {
-            let calm = self.links.calm(id).await;
-            self.shared.fork(&self.links, id, spec, calm).await
-        };
-        let made = self.within(Verb::Fork, fork).await?;
-        Ok(self.noted(made))
-    }
-
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
         self.within(Verb::Diff, self.shared.changes(id)).await
-    }
-
-    async fn usage(&self, id: &str) -> Result<Usage> {
-        self.within(Verb::Usage, self.read_usage(id)).await
-    }
-
-    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
-        if let Some(points) = self.history.between(id, from_ms, to_ms) {
-            return Ok(points);
-        }
-        // Not seen since this server started, or not there.
-        let inspected = self.inspect(id).await?;
-        inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        self.within(Verb::Templates, self.shared.templates()).await
-    }
-
-    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
-        let import = self.shared.import(name, archive);
-        self.within(Verb::ImportTemplate, import).await
-    }
-
-    async fn remove_template(&self, name: &str) -> Result<()> {
-        let remove = self.shared.remove_template(name);
-        self.within(Verb::RemoveTemplate, remove).await
     }
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
@@ -175,7 +157,7 @@ impl Provider for Docker {
             return Err(no_instance(&instance.id));
         }
         let endpoint = Endpoint::Custom(self.links.way(&instance.id));
-        tokens::patient(endpoint, &instance.access_token)
+        agent_client::with_token(endpoint, &instance.access_token)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
@@ -197,41 +179,30 @@ impl Provider for Docker {
         }
         Ok(Vec::new())
     }
+}
 
-    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.take()
+#[async_trait]
+impl Templates for Docker {
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        self.within(Verb::Templates, self.shared.templates()).await
     }
 
-    async fn close(&self) {
-        self.keepers.end_all().await;
-        if let Some(gateway) = &self.gateway {
-            gateway.shut_down().await;
-        }
-        self.links.close_all();
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        let keep = async {
+            let _calm = self.links.calm(id).await;
+            self.shared.snapshot(id, name).await
+        };
+        self.within(Verb::Snapshot, keep).await
     }
 
-    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
-        let make = self.shared.create_volume(volume);
-        self.within(Verb::CreateVolume, make).await
+    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
+        let import = self.shared.import(name, archive);
+        self.within(Verb::ImportTemplate, import).await
     }
 
-    async fn delete_volume(&self, id: &str) -> Result<()> {
-        let verb = Verb::DeleteVolume;
-        if !check::is_volume_id(id) {
-            return Ok(());
-        }
-        let most = self.shared.config.times.of(verb);
-        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
-        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
-        self.within(verb, self.shared.delete_volume(id)).await
-    }
-
-    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        // Before it takes somebody's place.
-        let need = self.shared.need_volume(id);
-        self.within(Verb::OpenVolume, need).await?;
-        self.keepers.open(id).await
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let remove = self.shared.remove_template(name);
+        self.within(Verb::RemoveTemplate, remove).await
     }
 
     /// Containers are made when they are asked for; the image is there by then.
@@ -252,5 +223,47 @@ impl Provider for Docker {
             Ok(())
         };
         self.within(Verb::KeepReady, prepare).await
+    }
+}
+
+#[async_trait]
+impl Volumes for Docker {
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        let make = self.shared.create_volume(volume);
+        self.within(Verb::CreateVolume, make).await
+    }
+
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        let verb = Verb::DeleteVolume;
+        if !check::is_volume_id(id) {
+            return Ok(());
+        }
+        let most = self.shared.config.timeouts.of(verb);
+        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
+        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
+        self.within(verb, self.shared.delete_volume(id)).await
+    }
+
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        // Before it takes somebody's place.
+        let need = self.shared.need_volume(id);
+        self.within(Verb::OpenVolume, need).await?;
+        self.keepers.open(id).await
+    }
+}
+
+#[async_trait]
+impl UsageReports for Docker {
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        self.within(Verb::Usage, self.read_usage(id)).await
+    }
+
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        if let Some(points) = self.history.between(id, from_ms, to_ms) {
+            return Ok(points);
+        }
+        // Not seen since this server started, or not there.
+        let inspected = self.inspect(id).await?;
+        inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
     }
 }

@@ -9,8 +9,8 @@ use bollard::models::{
 use sandyard_core::Limits;
 
 use super::config::DockerNetwork;
+use super::daemon_info::DaemonInfo;
 use super::labels;
-use super::place::Place;
 
 /// Where the agent's program is, in every container.
 pub(super) const AGENT_FOLDER: &str = "/.sandyard";
@@ -68,7 +68,7 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     /// In the daemon's words.
-    pub(super) fn body(self, place: &Place) -> ContainerCreateBody {
+    pub(super) fn body(self, place: &DaemonInfo) -> ContainerCreateBody {
         let mut entrypoint = vec![AGENT_PATH.to_owned(), "contained".to_owned()];
         entrypoint.extend(self.options.iter().cloned());
         ContainerCreateBody {
@@ -90,7 +90,7 @@ impl Plan<'_> {
         }
     }
 
-    fn host(self, place: &Place) -> HostConfig {
+    fn host(self, place: &DaemonInfo) -> HostConfig {
         let bounded = |can: bool, value: i64| can.then_some(value);
         let memory = bounded(place.can_bound_memory, signed(self.limits.memory_bytes));
         let cpu_millis = self.limits.cpu_millis.min(place.cpu_millis);
@@ -190,8 +190,8 @@ fn signed(bytes: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn place(can: bool) -> Place {
-        Place {
+    fn place(can: bool) -> DaemonInfo {
+        DaemonInfo {
             cpu_millis: 2000,
             can_bound_memory: can,
             can_bound_cpu: can,

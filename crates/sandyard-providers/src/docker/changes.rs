@@ -4,15 +4,15 @@ use bollard::models::{ChangeType, FilesystemChange};
 use sandyard_provider::{Change, ChangeKind, Mount, ProviderErrorKind};
 
 use super::body::{AGENT_FOLDER, WORKSPACE_PATH};
-use super::error::{Told, known};
-use super::shared::Shared;
+use super::daemon::Shared;
+use super::error::{DaemonResult, known};
 
 /// The most that is read of what the daemon has to say of one container.
 const MOST: usize = 64 << 20;
 
 impl Shared {
     /// What users changed in a container. There may be a great many of them: whoever is inside decides.
-    pub(super) async fn changes(&self, id: &str) -> Told<Vec<Change>> {
+    pub(super) async fn changes(&self, id: &str) -> DaemonResult<Vec<Change>> {
         let container = self.get(id).await?;
         let version = self.daemon.client_version();
         let path = format!("/v{version}/containers/{id}/changes");

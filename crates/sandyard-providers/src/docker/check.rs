@@ -6,7 +6,7 @@ use sandyard_core::Limits;
 use sandyard_provider::{InstanceSpec, Mount, ProviderError, ProviderErrorKind};
 
 use super::config::DockerConfig;
-use super::error::{Told, invalid};
+use super::error::{DaemonResult, invalid};
 
 const MAX_MOUNTS: usize = 32;
 const MAX_PATH: usize = 1024;
@@ -17,7 +17,7 @@ const MAX_PROJECT: usize = 128;
 const TAKEN: [&str; 4] = ["proc", "sys", "dev", ".sandyard"];
 
 /// Checks everything about a wish that can be checked here.
-pub(super) fn spec(spec: &InstanceSpec, most: &Limits) -> Told {
+pub(super) fn spec(spec: &InstanceSpec, most: &Limits) -> DaemonResult {
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             let short: String = name.chars().take(80).collect();
@@ -33,7 +33,7 @@ pub(super) fn spec(spec: &InstanceSpec, most: &Limits) -> Told {
 }
 
 /// Refuses mounts that could not work.
-fn mounts(mounts: &[Mount]) -> Told {
+fn mounts(mounts: &[Mount]) -> DaemonResult {
     if mounts.len() > MAX_MOUNTS {
         return Err(invalid(format!("more than {MAX_MOUNTS} volumes")));
     }
@@ -52,7 +52,7 @@ fn mounts(mounts: &[Mount]) -> Told {
     Ok(())
 }
 
-fn pieces(path: &str) -> Told<Vec<&str>> {
+fn pieces(path: &str) -> DaemonResult<Vec<&str>> {
     if path.len() > MAX_PATH || path.contains('\0') || !path.starts_with('/') {
         return Err(bad_path(
             path,
@@ -91,7 +91,10 @@ pub(super) fn is_volume_id(id: &str) -> bool {
 }
 
 /// The folder on the daemon's host that is to be `/workspace`; none: there is no such thing here.
-pub(super) fn project_folder(config: &DockerConfig, project: Option<&str>) -> Told<Option<String>> {
+pub(super) fn project_folder(
+    config: &DockerConfig,
+    project: Option<&str>,
+) -> DaemonResult<Option<String>> {
     let (Some(folder), Some(project)) = (&config.projects, project) else {
         return Ok(None);
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sandyard_core::Limits;
 
-use crate::Times;
+use crate::CallTimeouts;
 
 /// Everything the Docker provider needs to know.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub struct DockerConfig {
     /// Where the tool server inside is found.
     pub tools_port: u16,
     /// How long calls may take.
-    pub times: Times,
+    pub timeouts: CallTimeouts,
 }
 
 /// Leaves out the key, which must not reach logs.
@@ -65,7 +65,7 @@ impl fmt::Debug for DockerConfig {
             .field("projects", &self.projects)
             .field("limits", &self.limits)
             .field("tools_port", &self.tools_port)
-            .field("times", &self.times)
+            .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
 }

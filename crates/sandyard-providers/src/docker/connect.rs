@@ -6,8 +6,8 @@ use bollard::{API_DEFAULT_VERSION, Docker as Daemon};
 use sandyard_provider::{ProviderError, ProviderErrorKind};
 
 use super::config::DockerConfig;
-use super::error::{Told, unreachable};
-use super::line::Line;
+use super::connection::DaemonConnection;
+use super::error::{DaemonResult, unreachable};
 
 /// Where Docker listens when nobody says otherwise.
 const USUAL: &str = "unix:///var/run/docker.sock";
@@ -16,9 +16,9 @@ const USUAL: &str = "unix:///var/run/docker.sock";
 const BEYOND: u64 = 60;
 
 /// A client of the daemon in the words it understands, and the way to it.
-pub(super) async fn reach(config: &DockerConfig) -> Told<(Daemon, Line)> {
+pub(super) async fn reach(config: &DockerConfig) -> DaemonResult<(Daemon, DaemonConnection)> {
     let line = line(config)?;
-    let seconds = config.times.copy.as_secs() + BEYOND;
+    let seconds = config.timeouts.copy.as_secs() + BEYOND;
     let way = line.clone();
     let transport = move |request| {
         let way = way.clone();
@@ -32,7 +32,7 @@ pub(super) async fn reach(config: &DockerConfig) -> Told<(Daemon, Line)> {
 }
 
 /// What is said when the daemon's address itself is no good, or not safe.
-pub(super) fn lacks(config: &DockerConfig) -> Option<String> {
+pub(super) fn limitations(config: &DockerConfig) -> Option<String> {
     let (_, address) = scheme_and_address(config.host.as_deref()?)?;
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let is_near = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
@@ -48,7 +48,7 @@ fn scheme_and_address(host: &str) -> Option<(&str, &str)> {
     parts.filter(|(scheme, _)| matches!(*scheme, "tcp" | "http" | "https"))
 }
 
-fn line(config: &DockerConfig) -> Told<Line> {
+fn line(config: &DockerConfig) -> DaemonResult<DaemonConnection> {
     let host = match config.host.as_deref() {
         None | Some("") => USUAL,
         Some(host) => host,
@@ -59,7 +59,7 @@ fn line(config: &DockerConfig) -> Told<Line> {
             let message = format!("there is no Docker at `{host}`");
             return Err(unreachable(message).into());
         }
-        return Ok(Line::socket(Path::new(socket)));
+        return Ok(DaemonConnection::socket(Path::new(socket)));
     }
     let no_address = || {
         let message = format!("`{host}` is no address of Docker's");
@@ -75,9 +75,9 @@ fn line(config: &DockerConfig) -> Told<Line> {
             let error = ProviderError::new(ProviderErrorKind::Invalid, message);
             return Err(error.hint(Some(hint.to_owned())).into());
         }
-        return Line::port(address).ok_or_else(|| no_address().into());
+        return DaemonConnection::port(address).ok_or_else(|| no_address().into());
     };
-    Line::secure(address, folder).map_err(|error| {
+    DaemonConnection::secure(address, folder).map_err(|error| {
         let message = format!("the certificates for Docker at `{host}` cannot be used");
         let folder = folder.display();
         let hint = format!("`key.pem`, `cert.pem` and `ca.pem` must be in `{folder}`, in PEM");

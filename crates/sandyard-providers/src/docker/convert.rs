@@ -9,10 +9,10 @@ use bollard::models::{
 use sandyard_core::{Limits, SandboxState};
 use sandyard_provider::{Instance, Mount, Usage};
 
-use super::date;
 use super::labels::{
     CREATED, INSTALLATION, LACKS, LIMITS, MOUNTS, PROJECT, SANDBOX, STOPPED, TEMPLATE, WORKSPACE,
 };
+use crate::date::parse_rfc3339_ms;
 use crate::usage_history::Counters;
 
 /// A container of ours, read.
@@ -47,7 +47,7 @@ pub(super) fn container(found: ContainerInspectResponse, installation: &str) -> 
     let name = full_name.strip_suffix(STOPPED).unwrap_or(full_name);
     let is_asked_to_stop = name != full_name;
     let made_ms = labels.get(CREATED).and_then(|text| text.parse().ok());
-    let created_ms = made_ms.or_else(|| date::millis(found.created.as_deref()?));
+    let created_ms = made_ms.or_else(|| daemon_time_ms(found.created.as_deref()?));
     let now = sandbox_state(&state);
     let reason = match now {
         SandboxState::Stopped if !is_asked_to_stop => Some(reason(&state)),
@@ -60,9 +60,9 @@ pub(super) fn container(found: ContainerInspectResponse, installation: &str) -> 
         template: labels.get(TEMPLATE).cloned().unwrap_or_default(),
         limits: json::<Option<Limits>>(&labels, LIMITS).unwrap_or_default(),
         created_ms: created_ms.unwrap_or_default(),
-        started_ms: state.started_at.as_deref().and_then(date::millis),
+        started_ms: state.started_at.as_deref().and_then(daemon_time_ms),
         reason,
-        lacks: json(&labels, LACKS),
+        limitations: json(&labels, LACKS),
     };
     Some(Container {
         instance,
@@ -188,6 +188,11 @@ pub(super) fn as_inspected(listed: ContainerSummary) -> ContainerInspectResponse
     }
 }
 
+/// A moment of the daemon's, in milliseconds since the Unix epoch. The daemon writes the year 1 for «never».
+pub(super) fn daemon_time_ms(text: &str) -> Option<i64> {
+    parse_rfc3339_ms(text).filter(|ms| *ms >= 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +245,11 @@ mod tests {
         assert_eq!(state(false, false, Status::CREATED), SandboxState::Creating);
         assert_eq!(state(false, false, Status::EXITED), SandboxState::Stopped);
         assert_eq!(state(false, false, Status::DEAD), SandboxState::Deleting);
+    }
+
+    #[test]
+    fn the_daemons_never_is_no_time() {
+        assert_eq!(daemon_time_ms("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(daemon_time_ms("0001-01-01T00:00:00Z"), None);
     }
 }

@@ -23,11 +23,11 @@ use sandyard_provider::{InstanceSpec, ProviderErrorKind, TemplateInfo};
 use super::body::WORKSPACE_PATH;
 use super::check;
 use super::convert::Container;
-use super::error::{Fault, Told, if_there, invalid, known};
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault, if_there, invalid, known};
 use super::image::Image;
 use super::labels::{self, BASE, HELPER, IMAGE, INSTALLATION, random_text};
 use super::link::Links;
-use super::shared::Shared;
 use super::templates::template;
 
 /// Thaws a container that was frozen for a copy, whatever becomes of that.
@@ -37,7 +37,7 @@ struct Thaw {
 }
 
 impl Thaw {
-    async fn now(mut self) -> Told {
+    async fn now(mut self) -> DaemonResult {
         match self.id.take() {
             Some(id) => self.shared.thaw(&id).await,
             None => Ok(()),
@@ -70,7 +70,7 @@ struct Scrap {
 }
 
 impl Scrap {
-    async fn clear(&mut self) -> Told {
+    async fn clear(&mut self) -> DaemonResult {
         let (container, image) = (self.container.take(), self.image.take());
         self.shared.scrap(container, image).await
     }
@@ -89,7 +89,11 @@ impl Drop for Scrap {
 
 impl Shared {
     /// Keeps a container's files as a template.
-    pub(super) async fn snapshot(self: &Arc<Self>, id: &str, name: &str) -> Told<TemplateInfo> {
+    pub(super) async fn snapshot(
+        self: &Arc<Self>,
+        id: &str,
+        name: &str,
+    ) -> DaemonResult<TemplateInfo> {
         let source = self.get(id).await?;
         self.need_free_name(name).await?;
         let image = self.copy(&source, Some(name)).await?;
@@ -104,7 +108,7 @@ impl Shared {
         id: &str,
         spec: &InstanceSpec,
         calm: C,
-    ) -> Told<Container> {
+    ) -> DaemonResult<Container> {
         let source = self.get(id).await?;
         let spec = InstanceSpec {
             template: source.instance.template.clone(),
@@ -133,7 +137,7 @@ impl Shared {
     }
 
     /// Refuses a name that no template can have, or that one has.
-    pub(super) async fn need_free_name(&self, name: &str) -> Told {
+    pub(super) async fn need_free_name(&self, name: &str) -> DaemonResult {
         if !check::is_template_name(name) {
             let short: String = name.chars().take(80).collect();
             let short = short.escape_debug();
@@ -152,7 +156,11 @@ impl Shared {
     }
 
     /// Makes an image of a container's files as they are now, under that name or under none.
-    async fn copy(self: &Arc<Self>, source: &Container, name: Option<&str>) -> Told<String> {
+    async fn copy(
+        self: &Arc<Self>,
+        source: &Container,
+        name: Option<&str>,
+    ) -> DaemonResult<String> {
         let id = &source.instance.id;
         let before = if_there(self.daemon.inspect_image(&source.image).await)?;
         let before = before.map(Image::from);
@@ -178,7 +186,7 @@ impl Shared {
         Ok(image)
     }
 
-    async fn scrap(&self, container: Option<String>, image: Option<String>) -> Told {
+    async fn scrap(&self, container: Option<String>, image: Option<String>) -> DaemonResult {
         if let Some(id) = container {
             self.remove_container(&id).await?;
         }
@@ -188,7 +196,7 @@ impl Shared {
         }
     }
 
-    async fn freeze(self: &Arc<Self>, source: &Container) -> Told<Thaw> {
+    async fn freeze(self: &Arc<Self>, source: &Container) -> DaemonResult<Thaw> {
         let mut thaw = Thaw {
             shared: self.clone(),
             id: None,
@@ -201,7 +209,7 @@ impl Shared {
         Ok(thaw)
     }
 
-    async fn thaw(&self, id: &str) -> Told {
+    async fn thaw(&self, id: &str) -> DaemonResult {
         let thaw = || async { Ok::<_, Fault>(self.daemon.unpause_container(id).await?) };
         match self.again(thaw).await {
             // It is not frozen any more, or not there.
@@ -222,7 +230,7 @@ impl Shared {
         source: &Container,
         before: Option<&Image>,
         name: Option<&str>,
-    ) -> Told<String> {
+    ) -> DaemonResult<String> {
         let labels = labels::all([
             (IMAGE, self.config.installation.as_str()),
             (BASE, source.instance.template.as_str()),
@@ -252,7 +260,7 @@ impl Shared {
     }
 
     /// A container that is never started, to put files into an image.
-    async fn helper(&self, image: &str) -> Told<String> {
+    async fn helper(&self, image: &str) -> DaemonResult<String> {
         let labels = labels::all([
             (INSTALLATION, self.config.installation.as_str()),
             (HELPER, "copy"),
@@ -262,7 +270,7 @@ impl Shared {
     }
 
     /// Carries the files of `/workspace` from one container to another, as they come.
-    async fn carry(&self, from: &str, to: &str) -> Told {
+    async fn carry(&self, from: &str, to: &str) -> DaemonResult {
         let options = DownloadFromContainerOptions {
             path: WORKSPACE_PATH.to_owned(),
         };

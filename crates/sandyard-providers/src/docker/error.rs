@@ -6,7 +6,7 @@ use std::time::Duration;
 use bollard::errors::Error;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
-use super::kind::{is_full, kind};
+use super::error_kind::{is_full, kind};
 
 /// Longest message of the daemon's that is handed on.
 const MAX_MESSAGE: usize = 500;
@@ -17,11 +17,11 @@ pub(super) enum Fault {
     /// The daemon said so, or nothing at all.
     Daemon(Error),
     /// It is known what is wrong.
-    Known(ProviderError),
+    Provider(ProviderError),
 }
 
 /// Result of a conversation with the daemon.
-pub(super) type Told<T = ()> = Result<T, Fault>;
+pub(super) type DaemonResult<T = ()> = Result<T, Fault>;
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
@@ -31,7 +31,7 @@ impl From<Error> for Fault {
 
 impl From<ProviderError> for Fault {
     fn from(error: ProviderError) -> Self {
-        Self::Known(error)
+        Self::Provider(error)
     }
 }
 
@@ -55,14 +55,14 @@ impl Fault {
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::Daemon(error) => is_lost(error),
-            Self::Known(_) => false,
+            Self::Provider(_) => false,
         }
     }
 
     /// In the callers' words.
     pub(super) fn into_error(self, verb: Verb) -> ProviderError {
         match self {
-            Self::Known(error) => error,
+            Self::Provider(error) => error,
             Self::Daemon(error) => provider_error(verb, error),
         }
     }
@@ -70,7 +70,7 @@ impl Fault {
     /// For the log, and for what went wrong on the way to something else.
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Known(error) => error.message.clone(),
+            Self::Provider(error) => error.message.clone(),
             Self::Daemon(Error::DockerResponseServerError { message, .. }) => cut(message),
             Self::Daemon(error) => cut(&chain(error)),
         }
@@ -78,7 +78,7 @@ impl Fault {
 }
 
 /// The opposite of something being there.
-pub(super) fn if_there<T>(told: Result<T, Error>) -> Told<Option<T>> {
+pub(super) fn if_there<T>(told: Result<T, Error>) -> DaemonResult<Option<T>> {
     match told.map_err(Fault::from) {
         Ok(found) => Ok(Some(found)),
         Err(fault) if fault.is_absent() => Ok(None),
@@ -87,7 +87,7 @@ pub(super) fn if_there<T>(told: Result<T, Error>) -> Told<Option<T>> {
 }
 
 pub(super) fn known(kind: ProviderErrorKind, message: impl Into<String>) -> Fault {
-    Fault::Known(ProviderError::new(kind, message))
+    Fault::Provider(ProviderError::new(kind, message))
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> Fault {

@@ -15,10 +15,10 @@ use sandyard_agent_client::wire::host::InitRequest;
 use tokio_util::io::StreamReader;
 
 use super::body::AGENT_PATH;
-use super::error::{Fault, Told};
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault};
 use super::labels::{PRIVATE, SANDBOX};
 use super::link::OpenLink;
-use super::shared::Shared;
 
 /// Bytes of output that are read at once.
 const OUTPUT: usize = 64 << 10;
@@ -29,7 +29,7 @@ pub(super) struct Opener(pub(super) Arc<Shared>);
 #[async_trait]
 impl OpenLink for Opener {
     async fn open(&self, id: &str) -> io::Result<BoxedStream> {
-        let work = tokio::time::timeout(self.0.config.times.create, self.0.open_link(id));
+        let work = tokio::time::timeout(self.0.config.timeouts.create, self.0.open_link(id));
         let opened = work
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
@@ -37,7 +37,7 @@ impl OpenLink for Opener {
     }
 
     async fn init_request(&self, id: &str) -> io::Result<InitRequest> {
-        let work = tokio::time::timeout(self.0.config.times.quick, self.0.init_request(id));
+        let work = tokio::time::timeout(self.0.config.timeouts.quick, self.0.init_request(id));
         let made = work
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
@@ -46,7 +46,7 @@ impl OpenLink for Opener {
 }
 
 impl Shared {
-    async fn open_link(&self, id: &str) -> Told<BoxedStream> {
+    async fn open_link(&self, id: &str) -> DaemonResult<BoxedStream> {
         let config = ExecConfig {
             attach_stdin: Some(true),
             attach_stdout: Some(true),
@@ -78,7 +78,7 @@ impl Shared {
     }
 
     /// What the container's agent is to know, out of its own label.
-    async fn init_request(&self, id: &str) -> Told<InitRequest> {
+    async fn init_request(&self, id: &str) -> DaemonResult<InitRequest> {
         let labels = self.labels_of(id).await?;
         let label = |key| labels.get(key).map(String::as_str).unwrap_or_default();
         let Some(private) = self.seal.open(label(SANDBOX), label(PRIVATE)) else {

@@ -11,10 +11,10 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
 use super::check;
 use super::config::Pull;
-use super::error::{Fault, Told, cut, if_there, timed_out};
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault, cut, if_there, timed_out};
 use super::labels::{BASE, IMAGE, said};
 use super::names::{EMPTY, full_name, is_called, is_reserved, own_name};
-use super::shared::Shared;
 use super::tar;
 
 /// An image as a container needs it.
@@ -60,14 +60,14 @@ impl From<ImageInspect> for Image {
 
 impl Shared {
     /// Bounds what is only looked up: what is fetched may take far longer.
-    async fn soon<T>(&self, look: impl Future<Output = Told<T>>) -> Told<T> {
-        let most = self.config.times.quick;
+    async fn soon<T>(&self, look: impl Future<Output = DaemonResult<T>>) -> DaemonResult<T> {
+        let most = self.config.timeouts.quick;
         let found = tokio::time::timeout(most, look).await;
         found.unwrap_or_else(|_| Err(timed_out(Verb::Create, most).into()))
     }
 
     /// The image of a template: one of ours by that name, or any that is not ours by its own. Bounded in time by itself.
-    pub(super) async fn image(&self, template: &str, is_restricted: bool) -> Told<Image> {
+    pub(super) async fn image(&self, template: &str, is_restricted: bool) -> DaemonResult<Image> {
         let is_default = self.is_default(template);
         // A template of that name would be somebody's; the default is whoever manages this place's.
         if !is_default && let Some(own) = self.soon(self.own_image(template)).await? {
@@ -97,7 +97,7 @@ impl Shared {
 
     /// An image that is not ours; none: there is none of that name. Whose a template of ours is only the service knows, so
     /// those are not to be had by another name than theirs, whichever installation they are of.
-    pub(super) async fn foreign_image(&self, name: &str) -> Told<Option<ImageInspect>> {
+    pub(super) async fn foreign_image(&self, name: &str) -> DaemonResult<Option<ImageInspect>> {
         if !self.is_fetchable(name) {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// A template of ours; none: there is none of that name.
-    pub(super) async fn own_image(&self, template: &str) -> Told<Option<ImageInspect>> {
+    pub(super) async fn own_image(&self, template: &str) -> DaemonResult<Option<ImageInspect>> {
         if !check::is_template_name(template) {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl Shared {
     }
 
     /// The image with nothing in it, made when it is not there.
-    pub(super) async fn empty_image(&self) -> Told<String> {
+    pub(super) async fn empty_image(&self) -> DaemonResult<String> {
         if if_there(self.daemon.inspect_image(EMPTY).await)?.is_some() {
             return Ok(EMPTY.to_owned());
         }
@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Removes an image of ours that has no name any more; one that is still used stays.
-    pub(super) async fn drop_image(&self, id: &str) -> Told {
+    pub(super) async fn drop_image(&self, id: &str) -> DaemonResult {
         let Some(found) = if_there(self.daemon.inspect_image(id).await)? else {
             return Ok(());
         };
@@ -175,7 +175,7 @@ impl Shared {
     }
 
     /// Everything that is written on a container.
-    pub(super) async fn labels_of(&self, id: &str) -> Told<HashMap<String, String>> {
+    pub(super) async fn labels_of(&self, id: &str) -> DaemonResult<HashMap<String, String>> {
         let options = None::<bollard::query_parameters::InspectContainerOptions>;
         let found = if_there(self.daemon.inspect_container(id, options).await)?;
         let labels = found.and_then(|found| found.config?.labels);

@@ -88,7 +88,7 @@ pub(super) const WORKSPACES: &str = "sandyard-ws-";
 
 /// What is written on one sandbox's container.
 #[derive(Clone, Debug)]
-pub(super) struct Marks {
+pub(super) struct InstanceLabels {
     pub(super) sandbox_id: SandboxId,
     pub(super) installation: String,
     pub(super) attempt: String,
@@ -96,7 +96,7 @@ pub(super) struct Marks {
     pub(super) name: String,
 }
 
-impl Marks {
+impl InstanceLabels {
     /// Those of a new attempt.
     pub(super) fn new(sandbox_id: &SandboxId, installation: &str) -> Self {
         let attempt = random_text();
@@ -115,7 +115,7 @@ impl Marks {
     }
 
     /// The labels of its container, those apart that only the maker knows.
-    pub(super) fn labels(&self, known: &Known<'_>) -> HashMap<String, String> {
+    pub(super) fn labels(&self, known: &LabelValues<'_>) -> HashMap<String, String> {
         let mut labels = HashMap::from([
             (SANDBOX.to_owned(), self.sandbox_id.to_string()),
             (INSTALLATION.to_owned(), self.installation.clone()),
@@ -123,7 +123,7 @@ impl Marks {
             (TEMPLATE.to_owned(), known.template.to_owned()),
             (LIMITS.to_owned(), json(known.limits)),
             (MOUNTS.to_owned(), json(known.mounts)),
-            (LACKS.to_owned(), json(known.lacks)),
+            (LACKS.to_owned(), json(known.limitations)),
             (CREATED.to_owned(), Clock::System.now_ms().to_string()),
             (PRIVATE.to_owned(), known.private.to_owned()),
         ]);
@@ -139,13 +139,13 @@ impl Marks {
 
 /// What else is written on a container.
 #[derive(Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct LabelValues<'a> {
     pub(super) template: &'a str,
     pub(super) limits: &'a Limits,
     pub(super) mounts: &'a [Mount],
     pub(super) project: Option<&'a str>,
     pub(super) workspace: Option<&'a str>,
-    pub(super) lacks: &'a [String],
+    pub(super) limitations: &'a [String],
     pub(super) private: &'a str,
 }
 

@@ -15,7 +15,7 @@
 //! | `convert`, `changes`, `error`, `kind`, `date`, `tar` | the daemon's words and ours |
 //!
 //! Everything that has to be remembered is on the daemon, in labels and names: another server of the same installation goes on
-//! with it, and nothing that lacks our labels is ever touched.
+//! with it, and nothing that limitations our labels is ever touched.
 
 mod backend;
 mod body;
@@ -23,33 +23,33 @@ mod changes;
 mod check;
 mod config;
 mod connect;
+mod connection;
 mod convert;
 mod copies;
-mod date;
+mod create;
+mod daemon;
+mod daemon_info;
 mod error;
+mod error_kind;
 mod exec;
-mod helper;
-mod house;
 mod image;
-mod kind;
 mod labels;
-mod line;
 mod link;
-mod make;
-mod meter;
+mod mount_targets;
 mod names;
 mod output;
-mod place;
 mod plan;
 mod program;
 mod pull;
+mod registration;
 mod sealed;
-mod shared;
-mod steps;
 mod sweep;
 mod tar;
-mod targets;
 mod templates;
+mod transitions;
+mod unstarted;
+mod usage_meter;
+mod volume_helper;
 mod volumes;
 mod workspaces;
 
@@ -61,20 +61,21 @@ use sandyard_gateway::Gateway;
 use sandyard_provider::{ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb};
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::keeper::Keepers;
 use crate::usage_history::UsageHistory;
+use crate::volume_helper::VolumeHelpers;
 pub use config::{DockerConfig, DockerNetwork, Pull, Workspace};
-use error::{Fault, Told};
+use daemon::Shared;
+use daemon_info::DaemonInfo;
+use error::{DaemonResult, Fault};
 use exec::Opener;
-use house::DockerHouse;
 use link::Links;
-use meter::{DockerMeter, Sizes};
-use place::Place;
 use program::Fillings;
 use pull::Pulls;
+pub use registration::REGISTRATION;
 use sealed::Seal;
-use shared::Shared;
 use sweep::Sweeper;
+use usage_meter::{DockerMeter, Sizes};
+use volume_helper::DockerVolumeHelpers;
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "docker";
@@ -89,7 +90,7 @@ pub struct Docker {
     /// The ways to agents.
     links: Links,
     /// The ways to volumes' files.
-    keepers: Keepers,
+    keepers: VolumeHelpers,
     /// What its sandboxes used of late.
     history: UsageHistory,
     sizes: Sizes,
@@ -122,13 +123,13 @@ impl Docker {
             Ok((daemon, line, said, can_bound))
         };
         let verb = Verb::CheckHealth;
-        let (daemon, line, said, can_bound) = within(verb, config.times.of(verb), reach).await?;
-        let place = Place::new(&said, can_bound);
-        let info = place::provider_info(&config, &said, &place)?;
-        for lack in &info.lacks {
+        let (daemon, line, said, can_bound) = within(verb, config.timeouts.of(verb), reach).await?;
+        let place = DaemonInfo::new(&said, can_bound);
+        let info = daemon_info::provider_info(&config, &said, &place)?;
+        for lack in &info.limitations {
             tracing::warn!("Docker: {lack}");
         }
-        let times = config.times;
+        let timeouts = config.timeouts;
         let shared = Arc::new(Shared {
             seal: Seal::new(&config.sealing_key),
             daemon,
@@ -143,7 +144,7 @@ impl Docker {
         });
         let links = Links::new(Arc::new(Opener(shared.clone())));
         let sizes = Sizes::default();
-        let house = DockerHouse {
+        let house = DockerVolumeHelpers {
             shared: shared.clone(),
             links: links.clone(),
         };
@@ -152,7 +153,7 @@ impl Docker {
             sizes: sizes.clone(),
         };
         Ok(Self {
-            keepers: Keepers::new(house, times),
+            keepers: VolumeHelpers::new(house, timeouts),
             history: UsageHistory::begin(meter),
             sweeper: Sweeper::new(GRACE),
             shared,
@@ -202,12 +203,20 @@ impl Docker {
     }
 
     /// Bounds a call in time. What it was doing may still be done.
-    async fn within<T>(&self, verb: Verb, work: impl Future<Output = Told<T>>) -> Result<T> {
-        within(verb, self.shared.config.times.of(verb), work).await
+    async fn within<T>(
+        &self,
+        verb: Verb,
+        work: impl Future<Output = DaemonResult<T>>,
+    ) -> Result<T> {
+        within(verb, self.shared.config.timeouts.of(verb), work).await
     }
 }
 
-async fn within<T>(verb: Verb, most: Duration, work: impl Future<Output = Told<T>>) -> Result<T> {
+async fn within<T>(
+    verb: Verb,
+    most: Duration,
+    work: impl Future<Output = DaemonResult<T>>,
+) -> Result<T> {
     match tokio::time::timeout(most, work).await {
         Ok(done) => done.map_err(|fault: Fault| fault.into_error(verb)),
         Err(_) => Err(error::timed_out(verb, most)),

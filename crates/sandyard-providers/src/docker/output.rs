@@ -6,8 +6,8 @@ use bollard::container::AttachContainerResults;
 use bollard::query_parameters::AttachContainerOptions;
 use futures_util::StreamExt;
 
+use super::daemon::Shared;
 use super::error::cut;
-use super::shared::Shared;
 
 /// Bytes kept of it.
 const MAX_OUTPUT: usize = 4096;

@@ -9,11 +9,11 @@ use sandyard_provider::{InstanceSpec, ProviderErrorKind};
 use super::body::{AGENT_FOLDER, Plan, WORKSPACE_PATH, folder, plain_volume, volume};
 use super::check;
 use super::config::{DockerNetwork, Workspace};
-use super::error::{Told, if_there, invalid, known};
+use super::daemon::Shared;
+use super::error::{DaemonResult, if_there, invalid, known};
 use super::image::Image;
-use super::labels::{INSTALLATION, Known, Marks, SANDBOX, WORKSPACE};
+use super::labels::{INSTALLATION, InstanceLabels, LabelValues, SANDBOX, WORKSPACE};
 use super::sealed::Private;
-use super::shared::Shared;
 use super::volumes::{DRIVER, volume_name};
 
 /// Who commands run as when neither the image nor the settings say.
@@ -25,8 +25,8 @@ impl Shared {
         self: &'a Arc<Self>,
         spec: &'a InstanceSpec,
         image: &'a Image,
-        marks: &Marks,
-    ) -> Told<Plan<'a>> {
+        marks: &InstanceLabels,
+    ) -> DaemonResult<Plan<'a>> {
         check::spec(spec, &self.config.limits.1)?;
         let hostname = spec.hostname.as_deref().unwrap_or(spec.sandbox_id.as_str());
         if hostname.is_empty() || hostname.len() > 63 || hostname.contains(char::is_control) {
@@ -63,17 +63,17 @@ impl Shared {
         };
         let private = self.seal.seal(spec.sandbox_id.as_str(), &private);
         let private = private.ok_or_else(|| invalid("the variables cannot be sealed"))?;
-        let mut lacks = self.place.lacks(self.config.workspace);
+        let mut limitations = self.place.limitations(self.config.workspace);
         if project.is_some() {
-            lacks.push("the size of the project's folder is not bounded".to_owned());
+            limitations.push("the size of the project's folder is not bounded".to_owned());
         }
-        let labels = marks.labels(&Known {
+        let labels = marks.labels(&LabelValues {
             template: &spec.template,
             limits: &spec.limits,
             mounts: &spec.mounts,
             project: spec.project.as_deref(),
             workspace: workspace.as_deref(),
-            lacks: &lacks,
+            limitations: &limitations,
             private: &private,
         });
         let user = self.config.user.as_deref().or(image.user.as_deref());
@@ -96,7 +96,7 @@ impl Shared {
         })
     }
 
-    fn workspace_options(&self, marks: &Marks, limits: &Limits) -> MountVolumeOptions {
+    fn workspace_options(&self, marks: &InstanceLabels, limits: &Limits) -> MountVolumeOptions {
         let labels = [
             (INSTALLATION, self.config.installation.clone()),
             (SANDBOX, marks.sandbox_id.to_string()),
@@ -117,7 +117,7 @@ impl Shared {
     }
 
     /// Refuses a volume that is not there: the daemon would make one.
-    pub(super) async fn need_volume(&self, id: &str) -> Told {
+    pub(super) async fn need_volume(&self, id: &str) -> DaemonResult {
         let short: String = id.chars().take(64).collect();
         let absent = || known(ProviderErrorKind::NotFound, format!("no volume `{short}`"));
         if !check::is_volume_id(id) {

@@ -26,9 +26,9 @@ use sha2::{Digest, Sha256};
 use tokio_util::io::ReaderStream;
 
 use super::body::{AGENT_FOLDER, plain_volume};
-use super::error::{Fault, Told, if_there, timed_out};
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault, if_there, timed_out};
 use super::labels::{self, AGENT, INSTALLATION, hex, random_text};
-use super::shared::Shared;
 use super::{check, tar};
 
 /// What the name of a container that holds a full volume begins with.
@@ -56,18 +56,18 @@ pub(super) fn program_volume(mounts: &[MountPoint]) -> Option<String> {
 
 impl Shared {
     /// The volume with the agent's program, full when this returns.
-    pub(super) async fn agent_volume(self: &Arc<Self>) -> Told<String> {
+    pub(super) async fn agent_volume(self: &Arc<Self>) -> DaemonResult<String> {
         let digest = self.agent.get_or_try_init(|| self.digest()).await?;
         loop {
             if let Some(volume) = self.full_volume(digest).await? {
                 return Ok(volume);
             }
             let filled = self.filling(digest).await;
-            filled.map_err(|error| Fault::Known(error.again()))?;
+            filled.map_err(|error| Fault::Provider(error.duplicate()))?;
         }
     }
 
-    async fn full_volume(&self, digest: &str) -> Told<Option<String>> {
+    async fn full_volume(&self, digest: &str) -> DaemonResult<Option<String>> {
         let options = None::<InspectContainerOptions>;
         let holder = format!("{FULL}{digest}");
         let found = if_there(self.daemon.inspect_container(&holder, options).await)?;
@@ -97,11 +97,11 @@ impl Shared {
         filling
     }
 
-    async fn fill_in_time(&self, digest: &str) -> Told {
+    async fn fill_in_time(&self, digest: &str) -> DaemonResult {
         let attempt = &random_text()[..8];
         let container = format!("sandyard-fill-{digest}-{attempt}");
         let volume = format!("{FULL}{digest}-{attempt}");
-        let most = self.config.times.copy;
+        let most = self.config.timeouts.copy;
         let work = async {
             self.hold(&container, &volume, digest).await?;
             self.fill(&container).await?;
@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// Names what goes into the volume.
-    async fn digest(&self) -> Told<String> {
+    async fn digest(&self) -> DaemonResult<String> {
         let path = self.config.program.clone();
         let authority = self.authority.get().cloned().unwrap_or_default();
         let whose = [self.config.installation.clone(), authority];
@@ -137,7 +137,7 @@ impl Shared {
     }
 
     /// Makes a volume, and the container through which it is filled.
-    async fn hold(&self, container: &str, volume: &str, digest: &str) -> Told {
+    async fn hold(&self, container: &str, volume: &str, digest: &str) -> DaemonResult {
         let image = self.empty_image().await?;
         let labels = labels::all([
             (AGENT, digest),
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// Puts the program into the volume.
-    async fn fill(&self, container: &str) -> Told {
+    async fn fill(&self, container: &str) -> DaemonResult {
         let file = tokio::fs::File::open(&self.config.program).await;
         let file = file.map_err(|error| self.unreadable(error))?;
         let size = file
@@ -181,7 +181,7 @@ impl Shared {
     }
 
     /// Says that the volume of a container is full; false: somebody else was faster.
-    async fn declare_full(&self, container: &str, digest: &str) -> Told<bool> {
+    async fn declare_full(&self, container: &str, digest: &str) -> DaemonResult<bool> {
         let options = RenameContainerOptions {
             name: format!("{FULL}{digest}"),
         };

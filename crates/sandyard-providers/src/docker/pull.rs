@@ -9,10 +9,10 @@ use futures_util::future::{BoxFuture, Shared as Common};
 use futures_util::{FutureExt, StreamExt};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
-use super::error::{Fault, Told, cut};
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault, cut};
 use super::image::{no_image, short};
 use super::names::full_name;
-use super::shared::Shared;
 
 /// How much longer an image is fetched than anybody waits for it.
 const GOES_ON: u32 = 4;
@@ -32,7 +32,7 @@ impl Pulls {
     /// Fetches an image by what `fetch` does, or joins whoever does. It goes on when all who asked give up.
     fn join<F>(&self, image: &str, fetch: impl FnOnce() -> F) -> Fetching
     where
-        F: Future<Output = Told> + Send + 'static,
+        F: Future<Output = DaemonResult> + Send + 'static,
     {
         let mut all = self.lock();
         // One that came to its end in another way than below does not stay.
@@ -60,8 +60,8 @@ impl Pulls {
 
 impl Shared {
     /// Fetches an image. Goes on when whoever asked gives up, so that asking again finds it done.
-    pub(super) async fn pull(&self, name: &str) -> Told {
-        let most = self.config.times.copy;
+    pub(super) async fn pull(&self, name: &str) -> DaemonResult {
+        let most = self.config.timeouts.copy;
         let (daemon, image) = (self.daemon.clone(), full_name(name));
         let asked = name.to_owned();
         let fetching = self.pulls.join(&image.clone(), || async move {
@@ -70,13 +70,13 @@ impl Shared {
             pulled.map_err(|fault| explain(&asked, fault))
         });
         match tokio::time::timeout(most, fetching).await {
-            Ok(fetched) => fetched.map_err(|error| Fault::Known(error.again())),
+            Ok(fetched) => fetched.map_err(|error| Fault::Provider(error.duplicate())),
             Err(_) => Err(still_fetching(name)),
         }
     }
 }
 
-async fn pull(daemon: &Daemon, name: &str) -> Told {
+async fn pull(daemon: &Daemon, name: &str) -> DaemonResult {
     let options = CreateImageOptions {
         from_image: Some(name.to_owned()),
         ..CreateImageOptions::default()
@@ -101,7 +101,7 @@ fn explain(name: &str, fault: Fault) -> Fault {
         "no matching manifest",
     ];
     match fault {
-        Fault::Known(_) => fault,
+        Fault::Provider(_) => fault,
         _ if fault.is_lost() => fault,
         _ if fault.is_absent() || is_absent.iter().any(|said| words.contains(said)) => {
             no_image(name, Some(&text))

@@ -20,18 +20,18 @@ use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
 use sandyard_agent_client::Endpoint;
 use sandyard_core::Clock;
 
-use super::error::Told;
+use super::daemon::Shared;
+use super::error::DaemonResult;
 use super::labels::{AGENT, HELPER, IMAGE, KEEPER, STOPPED, labelled, said};
 use super::link::Links;
 use super::program::{FULL, program_volume};
-use super::shared::Shared;
-use crate::keeper::{ASKED_WITHIN, Activity, Silence, activity};
+use crate::volume_helper::{ASKED_WITHIN, Activity, Silence, activity};
 
 /// How often, at most, and for whom it is worth it.
 const EVERY_MS: i64 = 60_000;
 /// How long what is in a volume is kept whose container somebody else removed.
 const LOST_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Keepers that did not answer.
+/// VolumeHelpers that did not answer.
 type Silences = Arc<Mutex<HashMap<String, Silence>>>;
 
 /// Sweeps now and then, behind whoever lists.
@@ -78,7 +78,7 @@ impl Sweeper {
         let (grace_ms, lost_ms) = (self.grace_ms, self.lost_ms);
         let silences = self.silences.clone();
         tokio::spawn(async move {
-            let most = shared.config.times.copy;
+            let most = shared.config.timeouts.copy;
             let sweep = shared.sweep(&links, &silences, grace_ms, lost_ms);
             match tokio::time::timeout(most, sweep).await {
                 Ok(Ok(())) => {}
@@ -90,7 +90,13 @@ impl Sweeper {
 }
 
 impl Shared {
-    async fn sweep(&self, links: &Links, silences: &Silences, grace_ms: i64, lost_ms: i64) -> Told {
+    async fn sweep(
+        &self,
+        links: &Links,
+        silences: &Silences,
+        grace_ms: i64,
+        lost_ms: i64,
+    ) -> DaemonResult {
         let old = Clock::System.now_ms() - grace_ms;
         self.sweep_helpers(old).await?;
         self.sweep_keepers(links, silences, grace_ms).await?;
@@ -100,9 +106,9 @@ impl Shared {
         self.sweep_programs(old).await
     }
 
-    async fn sweep_helpers(&self, old: i64) -> Told {
+    async fn sweep_helpers(&self, old: i64) -> DaemonResult {
         // The longest copy there may be.
-        let longest = i64::try_from(self.config.times.copy.as_millis()).unwrap_or(i64::MAX);
+        let longest = i64::try_from(self.config.timeouts.copy.as_millis()).unwrap_or(i64::MAX);
         let old = old.saturating_sub(longest);
         let found = self
             .containers(&[self.ours(), labelled(HELPER, None)])
@@ -118,10 +124,15 @@ impl Shared {
         Ok(())
     }
 
-    async fn sweep_keepers(&self, links: &Links, silences: &Silences, grace_ms: i64) -> Told {
+    async fn sweep_keepers(
+        &self,
+        links: &Links,
+        silences: &Silences,
+        grace_ms: i64,
+    ) -> DaemonResult {
         let old = Clock::System.now_ms() - grace_ms;
         let grace = Duration::from_millis(u64::try_from(grace_ms).unwrap_or(0));
-        let unused = grace.max(self.config.times.keep * 2);
+        let unused = grace.max(self.config.timeouts.keep * 2);
         let found = self
             .containers(&[self.ours(), labelled(KEEPER, None)])
             .await?;
@@ -154,7 +165,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn sweep_images(&self, old: i64) -> Told {
+    async fn sweep_images(&self, old: i64) -> DaemonResult {
         let ours = labelled(IMAGE, Some(&self.config.installation));
         let filters = [("label", ours), ("dangling", "true".to_owned())];
         let options = ListImagesOptions {
@@ -174,12 +185,12 @@ impl Shared {
     }
 
     /// Only this installation's: nobody else knows which of theirs they need.
-    async fn sweep_programs(&self, old: i64) -> Told {
+    async fn sweep_programs(&self, old: i64) -> DaemonResult {
         let Some(ours) = self.agent.get() else {
             return Ok(());
         };
         // What is being put into one may take as long as a copy.
-        let longest = i64::try_from(self.config.times.copy.as_millis()).unwrap_or(i64::MAX);
+        let longest = i64::try_from(self.config.timeouts.copy.as_millis()).unwrap_or(i64::MAX);
         let found = self
             .containers(&[self.ours(), labelled(AGENT, None)])
             .await?;
@@ -220,7 +231,7 @@ fn millis(time: Duration) -> i64 {
 }
 
 /// Tells what became of something that was left.
-pub(super) fn note(what: &str, removed: Told) {
+pub(super) fn note(what: &str, removed: DaemonResult) {
     match removed {
         Ok(()) => tracing::info!(what, "Removed what was left at Docker's"),
         // Somebody uses it after all.

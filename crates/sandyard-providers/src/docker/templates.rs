@@ -11,18 +11,19 @@ use sandyard_provider::{ArchiveReader, ProviderErrorKind, TemplateInfo};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-use super::error::{Fault, Told, if_there, invalid, known};
+use super::check;
+use super::convert::daemon_time_ms;
+use super::daemon::Shared;
+use super::error::{DaemonResult, Fault, if_there, invalid, known};
 use super::labels::{BASE, IMAGE};
 use super::names::{full_name, is_reserved, own_name, template_of};
-use super::shared::Shared;
-use super::{check, date};
 
 /// What an archive must have at least to be one.
 const LEAST: usize = 16;
 
 impl Shared {
     /// All images that have a name.
-    pub(super) async fn templates(&self) -> Told<Vec<TemplateInfo>> {
+    pub(super) async fn templates(&self) -> DaemonResult<Vec<TemplateInfo>> {
         let images = self.daemon.list_images(None::<ListImagesOptions>).await?;
         let mut all: Vec<_> = images.iter().flat_map(|image| self.named(image)).collect();
         let default = &self.config.image;
@@ -69,7 +70,7 @@ impl Shared {
         &self,
         name: &str,
         mut archive: ArchiveReader,
-    ) -> Told<TemplateInfo> {
+    ) -> DaemonResult<TemplateInfo> {
         self.need_free_name(name).await?;
         let mut head = vec![0; LEAST];
         let read = archive.read_exact(&mut head).await;
@@ -93,7 +94,7 @@ impl Shared {
     }
 
     /// Removes a template of ours. Containers made from it keep what they need.
-    pub(super) async fn remove_template(&self, name: &str) -> Told {
+    pub(super) async fn remove_template(&self, name: &str) -> DaemonResult {
         let short: String = name.chars().take(80).collect();
         let short = short.escape_debug();
         if self.is_default(name) {
@@ -130,7 +131,7 @@ pub(super) fn template(name: String, image: &ImageInspect) -> TemplateInfo {
     TemplateInfo {
         is_ours: true,
         name,
-        created_ms: image.created.as_deref().and_then(date::millis),
+        created_ms: image.created.as_deref().and_then(daemon_time_ms),
         size_bytes: image.size.and_then(|size| u64::try_from(size).ok()),
         note: note(labels.and_then(|labels| labels.get(BASE))),
     }

@@ -9,9 +9,9 @@ use sandyard_provider::{ProviderErrorKind, VOLUME_PATH, VolumeSpec};
 
 use super::body::plain_volume;
 use super::check;
-use super::error::{Told, if_there, invalid, known};
+use super::daemon::Shared;
+use super::error::{DaemonResult, if_there, invalid, known};
 use super::labels::{self, HELPER, INSTALLATION, VOLUME, WORKSPACE, WORKSPACES, random_text};
-use super::shared::Shared;
 
 /// The name of a volume at the daemon's.
 pub(super) fn volume_name(id: &str) -> String {
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Makes an empty volume that everybody may write to; one that is there keeps what is in it.
-    pub(super) async fn create_volume(&self, volume: &VolumeSpec) -> Told {
+    pub(super) async fn create_volume(&self, volume: &VolumeSpec) -> DaemonResult {
         if !check::is_volume_id(&volume.id) || volume.size_bytes == 0 {
             return Err(invalid(
                 "a volume's id has letters and digits, and its size is not zero",
@@ -93,7 +93,7 @@ impl Shared {
         opened
     }
 
-    async fn open_up_volume(&self, name: &str) -> Told {
+    async fn open_up_volume(&self, name: &str) -> DaemonResult {
         let image = self.empty_image().await?;
         let labels = labels::all([
             (INSTALLATION, self.config.installation.as_str()),
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Removes a volume that no container has; a missing one is fine.
-    pub(super) async fn delete_volume(&self, id: &str) -> Told {
+    pub(super) async fn delete_volume(&self, id: &str) -> DaemonResult {
         if !check::is_volume_id(id)
             || self
                 .need_volume(id)
@@ -133,5 +133,5 @@ impl Shared {
 }
 
 fn is_absent(fault: &super::error::Fault) -> bool {
-    matches!(fault, super::error::Fault::Known(error) if error.kind == ProviderErrorKind::NotFound)
+    matches!(fault, super::error::Fault::Provider(error) if error.kind == ProviderErrorKind::NotFound)
 }

@@ -16,10 +16,11 @@ use bollard::models::{Volume, VolumeCreateRequest};
 use bollard::query_parameters::ListVolumesOptions;
 use sandyard_core::Clock;
 
-use super::error::{Told, if_there};
+use super::check;
+use super::convert::daemon_time_ms;
+use super::daemon::Shared;
+use super::error::{DaemonResult, if_there};
 use super::labels::{GONE, INSTALLATION, WORKSPACE, WORKSPACES, said};
-use super::shared::Shared;
-use super::{check, date};
 
 /// What the names of volumes begin with that say how a container went.
 const DELETED: &str = "sandyard-deleted-";
@@ -34,11 +35,11 @@ fn word(prefix: &str, workspace: &str) -> Option<String> {
 impl Shared {
     /// Notes that what is in a volume of `/workspace` is not wanted any more: before its container goes, after which nothing would
     /// tell.
-    pub(super) async fn mark_deleted(&self, workspace: &str) -> Told {
+    pub(super) async fn mark_deleted(&self, workspace: &str) -> DaemonResult {
         self.mark(DELETED, workspace).await
     }
 
-    async fn mark(&self, prefix: &str, workspace: &str) -> Told {
+    async fn mark(&self, prefix: &str, workspace: &str) -> DaemonResult {
         let Some(name) = word(prefix, workspace) else {
             return Ok(());
         };
@@ -57,7 +58,7 @@ impl Shared {
     }
 
     /// Takes away what was noted of a volume.
-    pub(super) async fn unmark(&self, workspace: &str) -> Told {
+    pub(super) async fn unmark(&self, workspace: &str) -> DaemonResult {
         for prefix in [DELETED, LOST] {
             if let Some(name) = word(prefix, workspace) {
                 self.remove_volume(&name).await?;
@@ -67,7 +68,7 @@ impl Shared {
     }
 
     /// Removes the volume of a container's `/workspace`, if that is what it is: its own labels say so, which nobody inside writes.
-    pub(super) async fn remove_workspace(&self, volume: &str, container: &str) -> Told {
+    pub(super) async fn remove_workspace(&self, volume: &str, container: &str) -> DaemonResult {
         if !volume.starts_with(WORKSPACES) || !check::is_volume_name(volume) {
             return Ok(());
         }
@@ -83,7 +84,7 @@ impl Shared {
 
     /// Removes volumes whose containers we deleted before `old`, and those whose containers were lost before `lost`. `there` are
     /// the names of all containers, read after the volumes: one that has none by then has none yet, or not any more.
-    pub(super) async fn sweep_workspaces(&self, old: i64, lost: i64) -> Told {
+    pub(super) async fn sweep_workspaces(&self, old: i64, lost: i64) -> DaemonResult {
         let filters = HashMap::from([("label".to_owned(), vec![self.ours()])]);
         let options = ListVolumesOptions {
             filters: Some(filters),
@@ -136,7 +137,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn names_there(&self) -> Told<HashSet<String>> {
+    async fn names_there(&self) -> DaemonResult<HashSet<String>> {
         let all = self.containers(&[self.ours()]).await?;
         Ok(all.iter().flat_map(super::sweep::names).collect())
     }
@@ -144,7 +145,7 @@ impl Shared {
 
 /// When a volume was made; one that does not say is new.
 fn made_ms(volume: &Volume) -> i64 {
-    let made = volume.created_at.as_deref().and_then(date::millis);
+    let made = volume.created_at.as_deref().and_then(daemon_time_ms);
     made.unwrap_or(i64::MAX)
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::config::E2bConfig;
 use super::model::Sandbox;
 use super::{convert, error};
-use crate::Times;
+use crate::CallTimeouts;
 
 /// Largest answer: a page has 100 sandboxes, and metadata is short.
 const MAX_ANSWER: usize = 8 << 20;
@@ -35,7 +35,7 @@ pub(super) struct Api {
     client: Client,
     url: Url,
     key: HeaderValue,
-    times: Times,
+    timeouts: CallTimeouts,
     installation: String,
     /// Seconds until a sandbox is paused: what was asked for, or the most that is allowed there.
     timeout: AtomicU64,
@@ -57,7 +57,7 @@ impl Answer {
     /// What time it was there.
     fn at_ms(&self) -> i64 {
         let date = self.headers.get(http::header::DATE);
-        date.and_then(|date| crate::edge::read_date(date.to_str().ok()?))
+        date.and_then(|date| crate::date::parse_http_date_ms(date.to_str().ok()?))
             .unwrap_or_else(|| Clock::System.now_ms())
     }
 }
@@ -69,7 +69,7 @@ impl Api {
             client: config.client(&url)?,
             url,
             key: config.key()?,
-            times: config.times,
+            timeouts: config.timeouts,
             installation: config.installation.clone(),
             timeout: AtomicU64::new(config.timeout.as_secs().max(1)),
         })
@@ -77,7 +77,7 @@ impl Api {
 
     /// The host it is on, with its port where that is not the usual one.
     pub(super) fn host(&self) -> String {
-        crate::edge::host(&self.url)
+        crate::cloud_connector::host(&self.url)
     }
 
     /// Seconds until a sandbox is paused.
@@ -145,8 +145,8 @@ impl Api {
     /// The time of a request: waking is starting there.
     fn time(&self, verb: Verb) -> Duration {
         match verb {
-            Verb::Resume => self.times.create,
-            _ => self.times.of(verb),
+            Verb::Resume => self.timeouts.create,
+            _ => self.timeouts.of(verb),
         }
     }
 

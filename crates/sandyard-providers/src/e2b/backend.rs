@@ -10,14 +10,15 @@ use sandyard_core::SandboxState;
 use sandyard_core::network::NetworkGrant;
 use sandyard_provider::ProviderErrorKind::{Conflict, NotFound};
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Instances, Provider,
+    ProviderError, ProviderInfo, Ready, Result, TemplateInfo, Templates, Usage, UsagePoint,
+    UsageReports, Verb, Volumes,
 };
 
 use super::api::NOTHING;
 use super::model::{Metric, Pause, Sandbox};
-use super::passing::Passing;
 use super::templates::no_import;
+use super::temporary_snapshots::TemporarySnapshot;
 use super::{E2b, convert, error, network};
 
 /// Sandboxes that are looked at one by one at once.
@@ -37,12 +38,30 @@ impl Provider for E2b {
         let asked = self.api.query(verb, Method::GET, &path, &query, NOTHING);
         asked.await?.read::<Vec<Sandbox>>().map(drop)
     }
+}
 
+#[async_trait]
+impl Instances for E2b {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         convert::check(spec)?;
         let template = &spec.template;
         let source = self.source(template, spec.is_restricted).await?;
         self.make(Verb::Create, spec, &source, template).await
+    }
+
+    /// By a snapshot that goes again: a copy that E2B makes by itself would carry the marks of what it was made from.
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        let verb = Verb::Fork;
+        convert::check(spec)?;
+        let found = self.own(verb, id).await?;
+        let template = self.instance(&found).template;
+        let kept = self.keep_files(verb, id, &self.passing.next()).await?;
+        let source = kept.snapshot_id.clone();
+        let _passing = TemporarySnapshot {
+            api: self.api.clone(),
+            snapshot: Some(kept),
+        };
+        self.make(verb, spec, &source, &template).await
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
@@ -133,6 +152,44 @@ impl Provider for E2b {
         Ok(())
     }
 
+    async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
+        Err(error::unsupported("tell what changed since the template"))
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        self.client(&instance.id, &instance.access_token).await
+    }
+
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        let verb = Verb::SetNetwork;
+        if !convert::is_id(id) {
+            return Err(error::no_instance());
+        }
+        self.check_own(verb, id).await?;
+        let (network, mut limitations) = network::network(&grant.policy);
+        network::limitations_of_secrets(grant, &mut limitations);
+        let path = ["sandboxes", id, "network"];
+        let asked = self.api.ask(verb, Method::PUT, &path, Some(&network)).await;
+        match asked {
+            // What rests reaches nothing, and is given its way out again when it wakes.
+            Err(error) if matches!(error.kind, NotFound | Conflict) => {
+                let found = self.own(verb, id).await?;
+                match convert::state(&found) {
+                    SandboxState::Running => Err(error),
+                    _ => Ok(limitations),
+                }
+            }
+            other => other.map(|_| limitations),
+        }
+    }
+}
+
+#[async_trait]
+impl Templates for E2b {
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        self.all_templates().await
+    }
+
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
         let verb = Verb::Snapshot;
         self.own(verb, id).await?;
@@ -147,25 +204,24 @@ impl Provider for E2b {
         })
     }
 
-    /// By a snapshot that goes again: a copy that E2B makes by itself would carry the marks of what it was made from.
-    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
-        let verb = Verb::Fork;
-        convert::check(spec)?;
-        let found = self.own(verb, id).await?;
-        let template = self.instance(&found).template;
-        let kept = self.keep_files(verb, id, &self.passing.next()).await?;
-        let source = kept.snapshot_id.clone();
-        let _passing = Passing {
-            api: self.api.clone(),
-            snapshot: Some(kept),
-        };
-        self.make(verb, spec, &source, &template).await
+    async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
+        Err(no_import())
     }
 
-    async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
-        Err(error::unsupported("tell what changed since the template"))
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        self.remove_snapshot(name).await
     }
 
+    /// Nothing is kept ready: E2B starts its sandboxes from memory anyway.
+    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Volumes for E2b {}
+
+#[async_trait]
+impl UsageReports for E2b {
     async fn usage(&self, id: &str) -> Result<Usage> {
         let all = self.metrics(Verb::Usage, id, &[]).await?;
         Ok(all.last().map(convert::usage).unwrap_or_default())
@@ -186,50 +242,6 @@ impl Provider for E2b {
         points.retain(|point| from_ms <= point.at_ms && point.at_ms <= to_ms);
         points.sort_by_key(|point| point.at_ms);
         Ok(points)
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        self.all_templates().await
-    }
-
-    async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
-        Err(no_import())
-    }
-
-    async fn remove_template(&self, name: &str) -> Result<()> {
-        self.remove_snapshot(name).await
-    }
-
-    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
-        self.client(&instance.id, &instance.access_token).await
-    }
-
-    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
-        let verb = Verb::SetNetwork;
-        if !convert::is_id(id) {
-            return Err(error::no_instance());
-        }
-        self.check_own(verb, id).await?;
-        let (network, mut lacks) = network::network(&grant.policy);
-        network::lacks_of_secrets(grant, &mut lacks);
-        let path = ["sandboxes", id, "network"];
-        let asked = self.api.ask(verb, Method::PUT, &path, Some(&network)).await;
-        match asked {
-            // What rests reaches nothing, and is given its way out again when it wakes.
-            Err(error) if matches!(error.kind, NotFound | Conflict) => {
-                let found = self.own(verb, id).await?;
-                match convert::state(&found) {
-                    SandboxState::Running => Err(error),
-                    _ => Ok(lacks),
-                }
-            }
-            other => other.map(|_| lacks),
-        }
-    }
-
-    /// Nothing is kept ready: E2B starts its sandboxes from memory anyway.
-    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
-        Ok(())
     }
 }
 

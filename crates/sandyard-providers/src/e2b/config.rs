@@ -13,8 +13,8 @@ use sandyard_core::Limits;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 use sandyard_tls::roots;
 
-use crate::Times;
-use crate::edge::lack_of_tls;
+use crate::CallTimeouts;
+use crate::cloud_connector::lack_of_tls;
 
 /// How long a connection to the API may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ pub struct E2bConfig {
     /// The default limits and the most a caller may ask for; told only, since a template decides about them there.
     pub limits: (Limits, Limits),
     /// How long calls may take.
-    pub times: Times,
+    pub timeouts: CallTimeouts,
 }
 
 impl fmt::Debug for E2bConfig {

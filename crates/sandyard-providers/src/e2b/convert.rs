@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use sandyard_core::percent::encode;
 use sandyard_core::{Limits, SandboxState};
 use sandyard_provider::{
     Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Usage, UsagePoint,
 };
 
-use super::marks::is_marked;
 use super::model::{Metric, Sandbox, State};
-use crate::asked;
+use super::snapshot_names::is_marked;
+use crate::date::parse_rfc3339_ms;
+use crate::requested_limits;
 
 /// Longest id of a sandbox there.
 const MAX_ID: usize = 64;
@@ -80,7 +80,7 @@ pub(super) fn mark<'a>(sandbox: &'a Sandbox, name: &str) -> Option<&'a str> {
 
 /// What a sandbox is. `pids` is not told there.
 pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
-    let started_ms = sandbox.started_at.as_deref().and_then(read_time);
+    let started_ms = sandbox.started_at.as_deref().and_then(parse_rfc3339_ms);
     let created_ms = mark(sandbox, CREATED).and_then(|text| text.parse().ok());
     let limits = Limits {
         memory_bytes: sandbox.memory_mb.saturating_mul(1 << 20),
@@ -89,7 +89,8 @@ pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
         disk_bytes: sandbox.disk_size_mb.saturating_mul(1 << 20),
     };
     // A template decides about the limits of its sandboxes.
-    let lacks = mark(sandbox, ASKED).map(|asked| asked::lacks(asked, &limits, "template"));
+    let limitations =
+        mark(sandbox, ASKED).map(|asked| requested_limits::limitations(asked, &limits, "template"));
     Instance {
         id: sandbox.sandbox_id.clone(),
         sandbox_id: mark(sandbox, SANDBOX).and_then(|id| id.parse().ok()),
@@ -101,7 +102,7 @@ pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
         created_ms: created_ms.or(started_ms).unwrap_or(0),
         started_ms,
         reason: None,
-        lacks: lacks.unwrap_or_default(),
+        limitations: limitations.unwrap_or_default(),
     }
 }
 
@@ -116,15 +117,9 @@ pub(super) fn state(sandbox: &Sandbox) -> SandboxState {
     }
 }
 
-/// Milliseconds since 1970.
-pub(super) fn read_time(text: &str) -> Option<i64> {
-    let time = text.parse::<Timestamp>().ok()?;
-    Some(time.as_millisecond())
-}
-
 /// What was used.
 pub(super) fn point(metric: &Metric) -> UsagePoint {
-    let exact = metric.timestamp.as_deref().and_then(read_time);
+    let exact = metric.timestamp.as_deref().and_then(parse_rfc3339_ms);
     UsagePoint {
         at_ms: exact.unwrap_or_else(|| metric.timestamp_unix.saturating_mul(1000)),
         cpu_percent: metric.cpu_used_pct,
@@ -188,18 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read() {
-        assert_eq!(read_time("1970-01-01T00:00:01.5Z"), Some(1500));
-        assert_eq!(read_time("soon"), None);
-    }
-
-    #[test]
     fn limits_that_a_template_has_otherwise_are_told() {
         let told = r#"{"sandboxID":"a","memoryMB":512,"cpuCount":2,"metadata":{"sandyard.limits":"1073741824/2000/"}}"#;
         let told: Sandbox = serde_json::from_str(told).unwrap();
-        let lacks = instance(&told, 1).lacks;
-        assert_eq!(lacks.len(), 1, "{lacks:?}");
-        assert!(lacks[0].starts_with("memory is 512"), "{lacks:?}");
+        let limitations = instance(&told, 1).limitations;
+        assert_eq!(limitations.len(), 1, "{limitations:?}");
+        assert!(
+            limitations[0].starts_with("memory is 512"),
+            "{limitations:?}"
+        );
     }
 
     #[test]

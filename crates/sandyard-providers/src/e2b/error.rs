@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Retry, Verb};
 use serde::Deserialize;
 
-use crate::edge::Advice;
+use crate::cloud_connector::RetryAdvice;
 
 /// Longest text of the API's that is passed on.
 const MAX_MESSAGE: usize = 300;
@@ -80,7 +80,7 @@ pub(super) fn refused(
         true => format!("E2B answered `{verb}` with {status}"),
         false => format!("E2B answered `{verb}` with {}: {told}", status.as_u16()),
     };
-    Advice::of(status, headers).on(ProviderError::new(kind, message))
+    RetryAdvice::of(status, headers).on(ProviderError::new(kind, message))
 }
 
 /// The key is wrong: trying again helps nobody, and no sandbox of that place can be reached.

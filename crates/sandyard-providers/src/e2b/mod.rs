@@ -26,18 +26,19 @@ mod api;
 mod backend;
 mod config;
 mod convert;
+mod create;
 mod error;
-mod keep;
-mod known;
+mod extend_timeouts;
 mod listing;
-mod making;
-mod marks;
 mod model;
 mod network;
-mod passing;
 mod proxy;
+mod registration;
+mod sandbox_cache;
+mod snapshot_names;
 mod sources;
 mod templates;
+mod temporary_snapshots;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,21 +47,21 @@ use std::sync::atomic::AtomicU64;
 use http::Method;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::{Clock, SandboxState};
-use sandyard_provider::{
-    Capabilities, Instance, Provider, ProviderErrorKind, ProviderInfo, Result, Retry, Verb,
-};
+use sandyard_provider::{Instance, Provider, ProviderErrorKind, ProviderInfo, Result, Retry, Verb};
 
 pub use config::E2bConfig;
+use registration::CAPABILITIES;
+pub use registration::REGISTRATION;
 
 use api::{Api, NOTHING};
-use keep::Keeper;
-use known::{Keys, Known};
+use extend_timeouts::TimeoutExtender;
 use model::{Connect, Sandbox};
-use passing::Names;
-use proxy::{Door, Way};
+use proxy::{AgentDialler, Proxy};
+use sandbox_cache::{Keys, SandboxCache};
 use sources::Seen;
+use temporary_snapshots::TemporarySnapshots;
 
-use crate::tools_inside::{Kit, ToolServer};
+use crate::cloud_tools::{ToolServer, ToolServerInstaller};
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "e2b";
@@ -71,15 +72,15 @@ const USER: &str = "user";
 /// Sandboxes of E2B.
 pub struct E2b {
     api: Arc<Api>,
-    door: Arc<Door>,
-    known: Known,
+    door: Arc<Proxy>,
+    known: SandboxCache,
     seen: Seen,
-    keeper: Keeper,
-    passing: Arc<Names>,
+    keeper: TimeoutExtender,
+    passing: Arc<TemporarySnapshots>,
     /// What the names of snapshots begin with there that this installation keeps.
     mark: String,
     /// None where sandboxes have only what their templates have.
-    kit: Option<Arc<Kit>>,
+    kit: Option<Arc<ToolServerInstaller>>,
     info: ProviderInfo,
     installation: String,
     attempts: AtomicU64,
@@ -105,14 +106,17 @@ impl E2b {
             tracing::warn!("E2B: {lack}");
         }
         let tools_port = config.tools_port;
-        let kit = |program| Kit::new(program, tools_port).map(Arc::new);
+        let kit = |program| ToolServerInstaller::new(program, tools_port).map(Arc::new);
         let provider = Self {
-            door: Arc::new(Door::new(&config)?),
-            known: Known::default(),
+            door: Arc::new(Proxy::new(&config)?),
+            known: SandboxCache::default(),
             seen: Seen::default(),
-            keeper: Keeper::default(),
-            passing: Arc::new(Names::new(&config.installation, config.times.copy)),
-            mark: marks::mark(&config.installation),
+            keeper: TimeoutExtender::default(),
+            passing: Arc::new(TemporarySnapshots::new(
+                &config.installation,
+                config.timeouts.copy,
+            )),
+            mark: snapshot_names::mark(&config.installation),
             info: info(&api, &config),
             kit: config.program.and_then(kit),
             installation: config.installation,
@@ -225,8 +229,8 @@ impl E2b {
         }
         let keys = self.keys(id).await?;
         let (is_whole, needs_user) = (keys.traffic_token.is_some(), keys.needs_user);
-        let way = Way::new(self.door.clone(), &self.info.location, id, keys)?;
-        let client = |way: Way| {
+        let way = AgentDialler::new(self.door.clone(), &self.info.location, id, keys)?;
+        let client = |way: AgentDialler| {
             // Sandboxes are paused with streams open.
             let client = AgentClient::patient(Endpoint::Custom(Arc::new(way)));
             match needs_user {
@@ -251,16 +255,8 @@ impl E2b {
 }
 
 fn info(api: &Api, config: &E2bConfig) -> ProviderInfo {
-    let mut capabilities = Capabilities::default();
-    capabilities.can_pause = true;
-    capabilities.can_stop = true;
-    capabilities.can_snapshot = true;
-    capabilities.can_fork = true;
-    capabilities.can_manage_templates = true;
-    capabilities.has_external_templates = true;
-    capabilities.can_recall_usage = true;
     let (default, most) = config.limits.clone();
-    let lacks = [
+    let limitations = [
         "limits: they are the template's, whatever is asked for",
         "records of what sandboxes reach, and secrets that they use without seeing them",
         "a root that no template of E2B's has: templates are built with E2B's own tools",
@@ -268,11 +264,11 @@ fn info(api: &Api, config: &E2bConfig) -> ProviderInfo {
     ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{}", api.host()),
-        capabilities,
+        capabilities: CAPABILITIES,
         default_limits: default.least_of(&most),
         max_limits: most,
         default_template: config.template.clone(),
-        lacks: lacks
+        limitations: limitations
             .map(str::to_owned)
             .into_iter()
             .chain(config.open_ways())

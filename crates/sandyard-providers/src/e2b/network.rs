@@ -15,44 +15,44 @@ const EVERYTHING: &str = "0.0.0.0/0";
 
 /// A policy in E2B's words, and what of it those cannot say.
 pub(super) fn network(policy: &NetworkPolicy) -> (Network, Vec<String>) {
-    let mut lacks = Lacks::default();
+    let mut limitations = Limitations::default();
     let is_closed = !policy.allow_internet_access
         || policy.deny_out.iter().any(|target| target.is_everything());
     let mut allow_out = Vec::new();
     for target in &policy.allow_out {
-        allow(target, is_closed, &mut allow_out, &mut lacks);
+        allow(target, is_closed, &mut allow_out, &mut limitations);
     }
     let mut deny_out = Vec::new();
     if is_closed {
         deny_out.push(EVERYTHING.to_owned());
     } else {
         for target in &policy.deny_out {
-            deny(target, &mut deny_out, &mut lacks);
+            deny(target, &mut deny_out, &mut limitations);
         }
     }
     if !policy.rules.is_empty() {
-        lacks.say("headers of `rules` are not set on requests");
+        limitations.say("headers of `rules` are not set on requests");
     }
     let network = Network {
         allow_out,
         deny_out,
         allow_public_traffic: None,
     };
-    (network, lacks.0)
+    (network, limitations.0)
 }
 
 /// What of a grant does not hold there, besides what the policy says.
-pub(super) fn lacks_of_secrets(grant: &NetworkGrant, lacks: &mut Vec<String>) {
+pub(super) fn limitations_of_secrets(grant: &NetworkGrant, limitations: &mut Vec<String>) {
     if !grant.secrets.is_empty() {
-        lacks.push("secrets are not put in place of their placeholders".to_owned());
+        limitations.push("secrets are not put in place of their placeholders".to_owned());
     }
 }
 
 /// Said once each, in the order they were met.
 #[derive(Default)]
-struct Lacks(Vec<String>);
+struct Limitations(Vec<String>);
 
-impl Lacks {
+impl Limitations {
     fn say(&mut self, text: &str) {
         if !self.0.iter().any(|said| said == text) {
             self.0.push(text.to_owned());
@@ -60,9 +60,14 @@ impl Lacks {
     }
 }
 
-fn allow(target: &Target, is_closed: bool, allowed: &mut Vec<String>, lacks: &mut Lacks) {
+fn allow(
+    target: &Target,
+    is_closed: bool,
+    allowed: &mut Vec<String>,
+    limitations: &mut Limitations,
+) {
     if target.port.is_some() {
-        lacks.say(
+        limitations.say(
             "ports of `allow_out` are not looked at: what is allowed is allowed on every port",
         );
     }
@@ -73,7 +78,7 @@ fn allow(target: &Target, is_closed: bool, allowed: &mut Vec<String>, lacks: &mu
         TargetHost::Name(pattern) => pattern.to_string(),
         TargetHost::Network(IpAddr::V4(address), bits) => format!("{address}/{bits}"),
         TargetHost::Network(IpAddr::V6(_), _) => {
-            lacks.say("IPv6 addresses cannot be allowed");
+            limitations.say("IPv6 addresses cannot be allowed");
             return;
         }
     };
@@ -82,12 +87,12 @@ fn allow(target: &Target, is_closed: bool, allowed: &mut Vec<String>, lacks: &mu
     }
 }
 
-fn deny(target: &Target, denied: &mut Vec<String>, lacks: &mut Lacks) {
+fn deny(target: &Target, denied: &mut Vec<String>, limitations: &mut Limitations) {
     match (&target.host, target.port) {
-        (_, Some(_)) => lacks.say("entries of `deny_out` with a port are not enforced"),
-        (TargetHost::Name(_), None) => lacks.say("names in `deny_out` are not enforced"),
+        (_, Some(_)) => limitations.say("entries of `deny_out` with a port are not enforced"),
+        (TargetHost::Name(_), None) => limitations.say("names in `deny_out` are not enforced"),
         (TargetHost::Network(IpAddr::V6(_), _), None) => {
-            lacks.say("IPv6 addresses in `deny_out` are not enforced");
+            limitations.say("IPv6 addresses in `deny_out` are not enforced");
         }
         (TargetHost::Network(IpAddr::V4(address), bits), None) => {
             let text = format!("{address}/{bits}");
@@ -105,8 +110,8 @@ mod tests {
 
     fn told(policy: serde_json::Value) -> (Vec<String>, Vec<String>, usize) {
         let policy = NetworkPolicy::from_value(policy).expect("a policy");
-        let (network, lacks) = network(&policy);
-        (network.allow_out, network.deny_out, lacks.len())
+        let (network, limitations) = network(&policy);
+        (network.allow_out, network.deny_out, limitations.len())
     }
 
     #[test]

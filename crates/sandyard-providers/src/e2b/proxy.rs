@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::config::{E2bConfig, trusted_roots};
-use super::known::Keys;
-use crate::tools_inside::{self, ToolServer};
+use super::sandbox_cache::Keys;
+use crate::cloud_tools::{self, ToolServer};
 
 const SANDBOX_ID: HeaderName = HeaderName::from_static("e2b-sandbox-id");
 const SANDBOX_PORT: HeaderName = HeaderName::from_static("e2b-sandbox-port");
@@ -27,7 +27,7 @@ const TRAFFIC_TOKEN: HeaderName = HeaderName::from_static("e2b-traffic-access-to
 const AGENT_TOKEN: HeaderName = HeaderName::from_static(ACCESS_TOKEN);
 
 /// The door to all sandboxes there.
-pub(super) struct Door {
+pub(super) struct Proxy {
     /// One place for all; none: each port has a name of its own.
     place: Option<Url>,
     domain: String,
@@ -35,9 +35,9 @@ pub(super) struct Door {
     tls: TlsConnector,
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door")
+        f.debug_struct("Proxy")
             .field("place", &self.place)
             .field("domain", &self.domain)
             .finish_non_exhaustive()
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-impl Door {
+impl Proxy {
     pub(super) fn new(config: &E2bConfig) -> Result<Self> {
         Ok(Self {
             place: config.sandboxes()?,
@@ -160,8 +160,8 @@ fn connector(trusted: Option<&str>) -> Result<TlsConnector> {
 
 /// The way to one sandbox.
 #[derive(Clone)]
-pub(super) struct Way {
-    door: Arc<Door>,
+pub(super) struct AgentDialler {
+    door: Arc<Proxy>,
     name: String,
     id: String,
     keys: Keys,
@@ -170,9 +170,9 @@ pub(super) struct Way {
     tools: Option<ToolServer>,
 }
 
-impl Way {
+impl AgentDialler {
     /// Nothing is dialled yet.
-    pub(super) fn new(door: Arc<Door>, location: &str, id: &str, keys: Keys) -> Result<Self> {
+    pub(super) fn new(door: Arc<Proxy>, location: &str, id: &str, keys: Keys) -> Result<Self> {
         let headers = door.headers(id, &keys, AGENT_PORT).map_err(|error| {
             let message = "what E2B told of the sandbox cannot be sent to it";
             ProviderError::new(ProviderErrorKind::Failed, message).source(error)
@@ -205,7 +205,7 @@ impl Way {
     }
 }
 
-impl Dial for Way {
+impl Dial for AgentDialler {
     fn name(&self) -> &str {
         &self.name
     }
@@ -224,11 +224,11 @@ impl Dial for Way {
     fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
         let tools = self.tools.as_ref();
         let open = move |port| self.open(port);
-        Some(Box::pin(tools_inside::dial(tools, port, open)))
+        Some(Box::pin(cloud_tools::dial(tools, port, open)))
     }
 
     fn port_timeout(&self) -> Option<Duration> {
-        self.tools.as_ref().map(|_| tools_inside::PATIENCE)
+        self.tools.as_ref().map(|_| cloud_tools::PATIENCE)
     }
 
     fn is_host_connection(&self) -> bool {

@@ -11,8 +11,8 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 use super::E2b;
 use super::api::NOTHING;
 use super::convert::{self, plain_name};
-use super::marks::PASSING;
 use super::model::{Snapshot, Template};
+use super::snapshot_names::PASSING;
 
 /// How long what is there is believed to be all there is. Only ids can be missed by that, which nobody can guess.
 const FRESH: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use super::convert;
 use super::model::{NewSnapshot, Snapshot, Template};
 use super::sources::{self, Sources};
 use super::{E2b, error};
+use crate::date::parse_rfc3339_ms;
 
 impl E2b {
     /// Keeps a sandbox's files.
@@ -127,7 +128,7 @@ fn of_template(template: &Template) -> TemplateInfo {
     TemplateInfo {
         is_ours: false,
         name: alias.unwrap_or(&template.template_id).clone(),
-        created_ms: template.created_at.as_deref().and_then(convert::read_time),
+        created_ms: template.created_at.as_deref().and_then(parse_rfc3339_ms),
         size_bytes: None,
         note: None,
     }

@@ -9,15 +9,15 @@ use sandyard_core::SandboxId;
 use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
-    VolumeSpec,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Instances, Provider,
+    ProviderError, ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Templates, Usage,
+    UsagePoint, UsageReports, Verb, VolumeSpec, Volumes,
 };
 use tokio::sync::mpsc;
 
 use super::error::{no_instance, timed_out};
 use super::{Embedded, convert};
-use crate::tokens;
+use crate::agent_client;
 
 impl Embedded {
     /// Refuses more than this host gives one sandbox: the engine itself trusts its callers.
@@ -54,12 +54,38 @@ impl Provider for Embedded {
         self.within(Verb::CheckHealth, hello).await.map(drop)
     }
 
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.take()
+    }
+
+    async fn close(&self) {
+        self.keepers.end_all().await;
+        if let Some(gateway) = &self.gateway {
+            gateway.shut_down().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Instances for Embedded {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         self.check_limits(spec)?;
         let marks = self.marks(&spec.sandbox_id);
         let asked = convert::sandbox_spec(spec, &marks);
         let make = self.make(&marks, || self.engine.create(&asked));
         let made = self.within(Verb::Create, make).await?;
+        self.history.note(&made);
+        Ok(made)
+    }
+
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        self.check_limits(spec)?;
+        let id = parse(id)?;
+        let marks = self.marks(&spec.sandbox_id);
+        let asked = convert::fork_spec(spec, &marks);
+        let make = self.make(&marks, || self.engine.fork(&id, &asked));
+        let made = self.within(Verb::Fork, make).await?;
         self.history.note(&made);
         Ok(made)
     }
@@ -128,78 +154,15 @@ impl Provider for Embedded {
         Ok(())
     }
 
-    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let id = parse(id)?;
-        let keep = self.engine.snapshot(&id, name);
-        let kept = self.within(Verb::Snapshot, keep).await;
-        kept.map(convert::template)
-    }
-
-    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
-        self.check_limits(spec)?;
-        let id = parse(id)?;
-        let marks = self.marks(&spec.sandbox_id);
-        let asked = convert::fork_spec(spec, &marks);
-        let make = self.make(&marks, || self.engine.fork(&id, &asked));
-        let made = self.within(Verb::Fork, make).await?;
-        self.history.note(&made);
-        Ok(made)
-    }
-
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
         let id = parse(id)?;
         let diff = self.within(Verb::Diff, self.engine.diff(&id)).await;
         diff.map(convert::changes)
     }
 
-    async fn usage(&self, id: &str) -> Result<Usage> {
-        let id = parse(id)?;
-        let stats = self.within(Verb::Usage, self.engine.stats(&id)).await;
-        stats.map(convert::usage)
-    }
-
-    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
-        if let Some(points) = self.history.between(id, from_ms, to_ms) {
-            return Ok(points);
-        }
-        // Not seen since this server started, or not there.
-        let inspected = self.inspect(id).await?;
-        inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        let all = self
-            .within(Verb::Templates, self.engine.templates())
-            .await?;
-        let mut templates: Vec<_> = all.into_iter().map(convert::template).collect();
-        // Made on first use, and there for whoever asks all the same.
-        if !templates.iter().any(|one| one.name == DEFAULT_TEMPLATE) {
-            templates.push(TemplateInfo {
-                is_ours: true,
-                name: DEFAULT_TEMPLATE.to_owned(),
-                created_ms: None,
-                size_bytes: None,
-                note: Some("the programs of this host".to_owned()),
-            });
-            templates.sort_by(|a, b| a.name.cmp(&b.name));
-        }
-        Ok(templates)
-    }
-
-    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
-        let import = self.engine.import_template(name, archive, |_| {});
-        let imported = self.within(Verb::ImportTemplate, import).await;
-        imported.map(convert::template)
-    }
-
-    async fn remove_template(&self, name: &str) -> Result<()> {
-        let remove = self.engine.remove_template(name);
-        self.within(Verb::RemoveTemplate, remove).await
-    }
-
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
         let endpoint = self.engine.agent(&parse(&instance.id)?).endpoint().clone();
-        tokens::patient(endpoint, &instance.access_token)
+        agent_client::with_token(endpoint, &instance.access_token)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
@@ -220,34 +183,45 @@ impl Provider for Embedded {
         gateway.attach(id, endpoint, grant.clone());
         Ok(Vec::new())
     }
+}
 
-    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.take()
-    }
-
-    async fn close(&self) {
-        self.keepers.end_all().await;
-        if let Some(gateway) = &self.gateway {
-            gateway.shut_down().await;
+#[async_trait]
+impl Templates for Embedded {
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        let all = self
+            .within(Verb::Templates, self.engine.templates())
+            .await?;
+        let mut templates: Vec<_> = all.into_iter().map(convert::template).collect();
+        // NewVolumeHelper on first use, and there for whoever asks all the same.
+        if !templates.iter().any(|one| one.name == DEFAULT_TEMPLATE) {
+            templates.push(TemplateInfo {
+                is_ours: true,
+                name: DEFAULT_TEMPLATE.to_owned(),
+                created_ms: None,
+                size_bytes: None,
+                note: Some("the programs of this host".to_owned()),
+            });
+            templates.sort_by(|a, b| a.name.cmp(&b.name));
         }
+        Ok(templates)
     }
 
-    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
-        let make = self.engine.create_volume(&volume.id, volume.size_bytes);
-        self.within(Verb::CreateVolume, make).await
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        let id = parse(id)?;
+        let keep = self.engine.snapshot(&id, name);
+        let kept = self.within(Verb::Snapshot, keep).await;
+        kept.map(convert::template)
     }
 
-    async fn delete_volume(&self, id: &str) -> Result<()> {
-        let verb = Verb::DeleteVolume;
-        let most = self.times.of(verb);
-        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
-        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
-        self.within(verb, self.engine.delete_volume(id)).await
+    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
+        let import = self.engine.import_template(name, archive, |_| {});
+        let imported = self.within(Verb::ImportTemplate, import).await;
+        imported.map(convert::template)
     }
 
-    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        self.keepers.open(id).await
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let remove = self.engine.remove_template(name);
+        self.within(Verb::RemoveTemplate, remove).await
     }
 
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
@@ -263,6 +237,44 @@ impl Provider for Embedded {
         let pool = wanted.map(pool).collect();
         self.within(Verb::KeepReady, self.engine.set_pool(pool))
             .await
+    }
+}
+
+#[async_trait]
+impl Volumes for Embedded {
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        let make = self.engine.create_volume(&volume.id, volume.size_bytes);
+        self.within(Verb::CreateVolume, make).await
+    }
+
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        let verb = Verb::DeleteVolume;
+        let most = self.timeouts.of(verb);
+        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
+        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
+        self.within(verb, self.engine.delete_volume(id)).await
+    }
+
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        self.keepers.open(id).await
+    }
+}
+
+#[async_trait]
+impl UsageReports for Embedded {
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        let id = parse(id)?;
+        let stats = self.within(Verb::Usage, self.engine.stats(&id)).await;
+        stats.map(convert::usage)
+    }
+
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        if let Some(points) = self.history.between(id, from_ms, to_ms) {
+            return Ok(points);
+        }
+        // Not seen since this server started, or not there.
+        let inspected = self.inspect(id).await?;
+        inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
     }
 }
 

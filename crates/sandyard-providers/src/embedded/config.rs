@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sandyard_core::LimitPolicy;
 use sandyard_engine::EngineConfig;
 
-use crate::Times;
+use crate::CallTimeouts;
 
 /// How to reach the engine, and whose sandboxes are ours.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct EmbeddedConfig {
     /// beyond what the engine refuses to everybody.
     pub limits: LimitPolicy,
     /// How long things may take.
-    pub times: Times,
+    pub timeouts: CallTimeouts,
 }
 
 impl EmbeddedConfig {
@@ -29,7 +29,7 @@ impl EmbeddedConfig {
             engine: EngineConfig::new(data_dir),
             installation: None,
             limits: LimitPolicy::default(),
-            times: Times::default(),
+            timeouts: CallTimeouts::default(),
         }
     }
 }

@@ -18,13 +18,13 @@ const ATTEMPT: &str = "sandyard.attempt";
 
 /// What is written on an instance.
 #[derive(Clone, Debug)]
-pub(super) struct Marks {
+pub(super) struct InstanceLabels {
     pub(super) sandbox_id: SandboxId,
     pub(super) installation: String,
     pub(super) attempt: String,
 }
 
-impl Marks {
+impl InstanceLabels {
     fn labels(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (SANDBOX.to_owned(), self.sandbox_id.to_string()),
@@ -46,7 +46,7 @@ pub(super) fn is_of(info: &SandboxInfo, installation: &str) -> bool {
         && info.labels.get(INSTALLATION).map(String::as_str) == Some(installation)
 }
 
-pub(super) fn sandbox_spec(spec: &InstanceSpec, marks: &Marks) -> SandboxSpec {
+pub(super) fn sandbox_spec(spec: &InstanceSpec, marks: &InstanceLabels) -> SandboxSpec {
     SandboxSpec {
         template: spec.template.clone(),
         limits: spec.limits.clone(),
@@ -66,7 +66,7 @@ fn mount(mount: &Mount) -> MountSpec {
     }
 }
 
-pub(super) fn fork_spec(spec: &InstanceSpec, marks: &Marks) -> ForkSpec {
+pub(super) fn fork_spec(spec: &InstanceSpec, marks: &InstanceLabels) -> ForkSpec {
     ForkSpec {
         env: Some(spec.env.clone()),
         access_token: Some(spec.access_token.clone()),
@@ -86,7 +86,7 @@ pub(super) fn instance(info: SandboxInfo) -> Instance {
         created_ms: millis(info.created_ms),
         started_ms: info.started_ms.map(millis),
         reason: info.reason,
-        lacks: info.limitations,
+        limitations: info.limitations,
     }
 }
 

@@ -7,8 +7,9 @@ mod backend;
 mod config;
 mod convert;
 mod error;
-mod house;
-mod meter;
+mod registration;
+mod usage_meter;
+mod volume_helper;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,13 +24,14 @@ use sandyard_provider::{
 };
 use tokio::sync::mpsc;
 
-use crate::Times;
-use crate::keeper::Keepers;
+use crate::CallTimeouts;
 use crate::usage_history::UsageHistory;
+use crate::volume_helper::VolumeHelpers;
 pub use config::EmbeddedConfig;
-use convert::Marks;
-use house::EngineHouse;
-use meter::EngineMeter;
+use convert::InstanceLabels;
+pub use registration::REGISTRATION;
+use usage_meter::EngineMeter;
+use volume_helper::EngineVolumeHelpers;
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "embedded";
@@ -41,12 +43,12 @@ pub struct Embedded {
     info: ProviderInfo,
     /// The installation whose sandboxes are ours.
     installation: String,
-    times: Times,
+    timeouts: CallTimeouts,
     /// Tells the attempts to make an instance apart, those of earlier processes too.
     attempts: AtomicU64,
     since_ms: i64,
     /// The ways to volumes' files.
-    keepers: Keepers,
+    keepers: VolumeHelpers,
     /// What its sandboxes used of late.
     history: UsageHistory,
     /// The way out of its sandboxes; none: nothing leaves them.
@@ -65,7 +67,7 @@ impl Embedded {
             let hello = engine.hello().await?;
             Ok((engine, hello))
         };
-        let (engine, hello) = within(Verb::CheckHealth, config.times.connect, reach).await?;
+        let (engine, hello) = within(Verb::CheckHealth, config.timeouts.connect, reach).await?;
         if hello.installation_id.is_empty() {
             return Err(ProviderError::new(
                 ProviderErrorKind::Unavailable,
@@ -82,15 +84,15 @@ impl Embedded {
         info.max_limits = most.least_of(&hard);
         info.default_limits = default.least_of(&info.max_limits);
         Ok(Self {
-            keepers: Keepers::new(
-                EngineHouse::new(&engine, &info.default_limits),
-                config.times,
+            keepers: VolumeHelpers::new(
+                EngineVolumeHelpers::new(&engine, &info.default_limits),
+                config.timeouts,
             ),
             history: UsageHistory::begin(EngineMeter::new(&engine)),
             engine,
             info,
             installation,
-            times: config.times,
+            timeouts: config.timeouts,
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
             gateway: None,
@@ -119,13 +121,13 @@ impl Embedded {
         verb: Verb,
         work: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T> {
-        within(verb, self.times.of(verb), work).await
+        within(verb, self.timeouts.of(verb), work).await
     }
 
     /// What is written on the next instance.
-    fn marks(&self, sandbox_id: &sandyard_core::SandboxId) -> Marks {
+    fn marks(&self, sandbox_id: &sandyard_core::SandboxId) -> InstanceLabels {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
-        Marks {
+        InstanceLabels {
             sandbox_id: sandbox_id.clone(),
             installation: self.installation.clone(),
             attempt: format!("{}-{}-{number}", std::process::id(), self.since_ms),
@@ -136,7 +138,11 @@ impl Embedded {
     ///
     /// The process that serves a request holds the connection to its end. So a lost connection means that nothing is
     /// under way any more: either it is on record with our mark, or it is not and asking again makes no second one.
-    async fn make<F>(&self, marks: &Marks, ask: impl Fn() -> F) -> Result<Instance, EngineError>
+    async fn make<F>(
+        &self,
+        marks: &InstanceLabels,
+        ask: impl Fn() -> F,
+    ) -> Result<Instance, EngineError>
     where
         F: Future<Output = Result<SandboxInfo, EngineError>>,
     {
@@ -154,7 +160,7 @@ impl Embedded {
     }
 
     /// Finds what exactly this attempt has made.
-    async fn find(&self, marks: &Marks) -> Result<Option<SandboxInfo>, EngineError> {
+    async fn find(&self, marks: &InstanceLabels) -> Result<Option<SandboxInfo>, EngineError> {
         let all = self.engine.list().await?;
         Ok(all.into_iter().find(|info| marks.are_on(info)))
     }
@@ -172,17 +178,10 @@ async fn within<T>(
 }
 
 fn info(hello: Hello) -> ProviderInfo {
-    let mut capabilities = Capabilities::default();
-    capabilities.can_pause = true;
-    capabilities.can_stop = true;
-    capabilities.can_snapshot = true;
-    capabilities.can_fork = true;
-    capabilities.can_diff = true;
-    capabilities.can_manage_templates = true;
-    capabilities.can_import_templates = true;
-    capabilities.can_limit = hello.can_limit;
-    capabilities.can_mount = true;
-    capabilities.can_recall_usage = true;
+    let capabilities = Capabilities {
+        can_limit: hello.can_limit,
+        ..REGISTRATION.capabilities
+    };
     ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{}", hello.installation_id),
@@ -190,6 +189,6 @@ fn info(hello: Hello) -> ProviderInfo {
         default_limits: hello.default_limits,
         max_limits: hello.max_limits,
         default_template: DEFAULT_TEMPLATE.to_owned(),
-        lacks: hello.limitations,
+        limitations: hello.limitations,
     }
 }

@@ -1,4 +1,4 @@
-//! What is told of another server.
+//! How to reach another server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 use sandyard_tls::roots;
 
 use super::CONNECT_TIMEOUT;
-use crate::Times;
+use crate::CallTimeouts;
 
-/// How long an unused connection may stay, and how often a silent one is asked whether it is alive.
+/// How long an unused connection stays open, and how often a silent one is probed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Makes the token of each request.
+/// Creates the token of each request.
 #[derive(Clone)]
 pub struct Token(Arc<dyn Fn() -> String + Send + Sync>);
 
 impl Token {
-    /// Asks `make` before every request, so that tokens may be short-lived.
+    /// Calls `make` before every request, so that tokens may be short-lived.
     pub fn new(make: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }
@@ -37,45 +37,44 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Where another server is, and what it is shown.
+/// Address and credentials of another server.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Its address: `http://…` or `https://…`, with or without a path.
     pub url: String,
-    /// Shows that we are of its installation.
+    /// Proves that this server belongs to the same installation.
     pub token: Token,
-    /// Certificates to believe, as PEM, instead of the host's: a cluster may have its own. Certificates are only looked at
-    /// with `https://`.
+    /// Certificates to trust instead of the host's, in PEM: a cluster may have its own authority. Only used with `https://`.
     pub authority: Option<Vec<u8>>,
-    /// What the other server keeps to; a little is added on the way.
-    pub times: Times,
+    /// The other server's own timeouts; a grace is added to each.
+    pub timeouts: CallTimeouts,
 }
 
 impl NodeConfig {
-    /// Believes the host's certificates and takes the usual times.
+    /// Trusts the host's certificates and uses the default timeouts.
     pub fn new(url: impl Into<String>, token: Token) -> Self {
         Self {
             url: url.into(),
             token,
             authority: None,
-            times: Times::default(),
+            timeouts: CallTimeouts::default(),
         }
     }
 
-    /// The address, if it is one.
+    /// The parsed address.
     pub(super) fn base(&self) -> Result<Url> {
         let invalid = |why: &str| {
             ProviderError::new(
                 ProviderErrorKind::Invalid,
-                format!("`{}` cannot be the address of a node: {why}", self.url),
+                format!("`{}` is not a valid address of a node: {why}", self.url),
             )
         };
         let url = Url::parse(&self.url).map_err(|error| invalid(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(invalid("it begins with neither `http://` nor `https://`"));
+            return Err(invalid("it must begin with `http://` or `https://`"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(invalid("it has more than a host, a port and a path"));
+            return Err(invalid("it may hold a host, a port and a path only"));
         }
         Ok(url)
     }
@@ -95,7 +94,7 @@ impl NodeConfig {
         };
         Client::builder()
             .tls_backend_preconfigured(roots::client_config(roots))
-            // A node is asked directly, and its token shown to nobody else.
+            // The token is for the node alone.
             .no_proxy()
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_nodes_are_taken() {
+    fn only_http_addresses_are_valid() {
         let config = |url: &str| NodeConfig::new(url, Token::new(String::new));
         for url in ["http://10.0.0.1:8080", "https://node/base/"] {
             config(url).base().expect(url);
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_not_shown() {
+    fn debug_output_hides_tokens() {
         let config = NodeConfig::new("http://node", Token::new(|| "secret".to_owned()));
         assert!(!format!("{config:?}").contains("secret"));
     }

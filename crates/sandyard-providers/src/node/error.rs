@@ -1,38 +1,41 @@
-//! Failures on the way to another server, and those it tells of.
+//! Errors on the way to another server, and those that it reports.
 
 use std::error::Error;
 
 use http::StatusCode;
 use sandyard_provider::{ProviderError, ProviderErrorKind};
 
-/// What the other server's own failures are answered with.
+/// The status of an answer that carries a provider's error.
 pub(super) const FAILED: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
-/// No answer, or not all of it.
+/// No answer arrived, or not all of it.
 pub(super) fn unsent(what: &str, error: reqwest::Error) -> ProviderError {
     let (kind, how) = if error.is_timeout() {
         (ProviderErrorKind::TimedOut, "took too long to answer")
     } else {
-        (ProviderErrorKind::Unavailable, "could not be asked")
+        (ProviderErrorKind::Unavailable, "could not be reached for")
     };
     ProviderError::new(kind, format!("the node {how} `{what}`")).source(error)
 }
 
-/// An answer that is none.
-pub(super) fn odd(what: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> ProviderError {
-    let message = format!("`{what}` of a node could not be put into words or understood");
+/// A request that cannot be written, or an answer that cannot be read.
+pub(super) fn unreadable(
+    what: &str,
+    error: impl Into<Box<dyn Error + Send + Sync>>,
+) -> ProviderError {
+    let message = format!("failed to write the request or read the answer of `{what}` of a node");
     ProviderError::new(ProviderErrorKind::Failed, message).source(error)
 }
 
-/// What is left to say of an answer that is a failure.
+/// The error of an answer that is not a success.
 pub(super) fn refused(what: &str, status: StatusCode, body: &[u8]) -> ProviderError {
     if status == FAILED {
-        return serde_json::from_slice(body).unwrap_or_else(|error| odd(what, error));
+        return serde_json::from_slice(body).unwrap_or_else(|error| unreadable(what, error));
     }
     let kind = match status {
         StatusCode::NOT_FOUND => ProviderErrorKind::Unsupported,
         StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => ProviderErrorKind::Invalid,
-        // Not of its installation, going down, or something in between.
+        // Another installation's, shutting down, or an answer of something in between.
         _ => ProviderErrorKind::Unavailable,
     };
     ProviderError::new(kind, format!("the node answered `{what}` with {status}"))

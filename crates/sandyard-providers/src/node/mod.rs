@@ -6,42 +6,43 @@
 //!  AgentClient ──▶ Tunnel ──POST /internal/agent/{id}, upgraded──▶ tunnel, splice ──▶ agent
 //! ```
 //!
-//! The asking half is [`NodeProvider`]; the answering half is plain functions, which the server puts on its internal routes
-//! after it has checked the token. Every request carries `Authorization: Node <token>`.
+//! The calling half is [`NodeProvider`]; the answering half is plain functions, which the server mounts on its internal routes
+//! behind a check of the token. Every request carries `Authorization: Node <token>`.
 
 mod backend;
 mod config;
-mod convert;
 mod error;
 mod serve;
 mod tunnel;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
-use sandyard_provider::{ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use sandyard_core::SandboxId;
+use sandyard_provider::{
+    Answer, Call, ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb,
+};
+use serde::{Deserialize, Serialize};
 
-use crate::Times;
+use crate::CallTimeouts;
 pub use config::{NodeConfig, Token};
-pub use convert::SetNetworkRequest;
 pub use serve::{INFO, refusal, serve_import, serve_verb};
 pub use tunnel::{UPGRADE, splice, tunnel};
 
-/// Where the calls are, before the verb.
+/// Path of the calls, before the verb.
 pub const PROVIDER_PATH: &str = "/internal/provider";
-/// Where the agents are, before the instance.
+/// Path of the agents, before the instance's id.
 pub const AGENT_PATH: &str = "/internal/agent";
 
-/// Most bytes of an answer: a long list of changes.
+/// Maximum size of an answer in bytes: a long list of changes.
 const MAX_ANSWER: usize = 64 << 20;
-/// Most bytes of a request's body, an archive's left out; whoever serves them may refuse more.
+/// Maximum size of a request's body in bytes, archives excepted.
 pub const MAX_REQUEST: usize = 4 << 20;
-/// Given to the other server beyond its own time, for saying that it is over.
+/// Added to the other server's own timeouts, so that its answer arrives.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long the other server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,44 +54,64 @@ pub struct NodeProvider {
     info: ProviderInfo,
 }
 
-/// How to ask it.
+/// How to reach it.
 #[derive(Clone, Debug)]
 struct Node {
     client: Client,
     url: Url,
     token: Token,
-    times: Times,
+    timeouts: CallTimeouts,
 }
 
 impl NodeProvider {
-    /// Asks the other server who it is.
+    /// Asks the other server for the info of its provider.
     ///
     /// # Errors
-    /// `Invalid` for an address that is none; `Unavailable` when nobody answers there.
+    /// `Invalid` for an invalid address; `Unavailable` when no server answers there.
     pub async fn connect(config: NodeConfig) -> Result<Self> {
         let node = Node::new(config)?;
-        let asked = node.post(&[PROVIDER_PATH, INFO], node.times.quick)?;
-        let answer = node.ask(INFO, asked.body("{}")).await?;
-        let info = read(INFO, &answer)?;
+        let request = node.post(&[PROVIDER_PATH, INFO], node.timeouts.quick)?;
+        let answer = node.send(INFO, request.body("{}")).await?;
+        let info = serde_json::from_slice(&answer);
+        let info = info.map_err(|error| error::unreadable(INFO, error))?;
         Ok(Self { node, info })
     }
 
-    /// Takes another's word for who it is; nothing is asked.
+    /// Uses `info` as its info, without asking the other server.
     ///
     /// # Errors
-    /// `Invalid` for an address that is none.
+    /// `Invalid` for an invalid address.
     pub fn with_info(config: NodeConfig, info: ProviderInfo) -> Result<Self> {
         let node = Node::new(config)?;
         Ok(Self { node, info })
     }
 
-    async fn call<T: DeserializeOwned>(&self, verb: Verb, request: &impl Serialize) -> Result<T> {
-        let json = serde_json::to_vec(request).map_err(|error| error::odd(verb.as_str(), error))?;
+    /// Begins the request of a call.
+    fn request(&self, verb: Verb) -> Result<RequestBuilder> {
         let path = [PROVIDER_PATH, verb.as_str()];
-        let asked = self.node.post(&path, self.node.times.of(verb))?;
-        let asked = asked.header(CONTENT_TYPE, "application/json").body(json);
-        read(verb.as_str(), &self.node.ask(verb.as_str(), asked).await?)
+        self.node.post(&path, self.node.timeouts.of(verb))
     }
+
+    /// Makes a call whose arguments are JSON.
+    async fn send(&self, call: &Call<'_>, json: Vec<u8>) -> Result<Answer> {
+        let request = self.request(call.verb())?;
+        let request = request.header(CONTENT_TYPE, "application/json").body(json);
+        self.answer(call.verb(), request).await
+    }
+
+    async fn answer(&self, verb: Verb, request: RequestBuilder) -> Result<Answer> {
+        let json = self.node.send(verb.as_str(), request).await?;
+        Answer::from_json(verb, &json).map_err(|error| error::unreadable(verb.as_str(), error))
+    }
+}
+
+/// The body of `set_network`: asks the other server to look up again what an instance may reach.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SetNetworkRequest<'a> {
+    /// The instance's id.
+    pub id: Cow<'a, str>,
+    /// The sandbox it is for.
+    pub sandbox_id: SandboxId,
 }
 
 impl Node {
@@ -100,32 +121,32 @@ impl Node {
             client: config.client()?,
             url,
             token: config.token,
-            times: config.times.plus(GRACE),
+            timeouts: config.timeouts.plus(GRACE),
         })
     }
 
-    /// Begins a request that must be answered within `most`.
-    fn post(&self, path: &[&str], most: Duration) -> Result<RequestBuilder> {
-        Ok(self.begin(path)?.timeout(most))
+    /// Begins a request with a timeout.
+    fn post(&self, path: &[&str], timeout: Duration) -> Result<RequestBuilder> {
+        Ok(self.begin(path)?.timeout(timeout))
     }
 
-    /// Begins a request without a bound in time.
+    /// Begins a request without a timeout.
     fn begin(&self, path: &[&str]) -> Result<RequestBuilder> {
         let mut url = self.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty();
-            // A path of ours goes piece by piece; what comes after it is one piece, whatever is in it.
+            // Our own path has several segments; what follows is one segment, whatever is in it.
             segments.extend(path[0].split('/').filter(|piece| !piece.is_empty()));
             segments.extend(&path[1..]);
         }
         let mut token = HeaderValue::try_from(format!("Node {}", self.token.make()))
-            .map_err(|error| error::odd("authorization", error))?;
+            .map_err(|error| error::unreadable("authorization", error))?;
         token.set_sensitive(true);
         Ok(self.client.post(url).header(AUTHORIZATION, token))
     }
 
-    /// Sends it, and returns what is answered if that is no failure.
-    async fn ask(&self, what: &str, request: RequestBuilder) -> Result<Bytes> {
+    /// Sends a request and returns the body of a successful answer.
+    async fn send(&self, what: &str, request: RequestBuilder) -> Result<Bytes> {
         let response = request
             .send()
             .await
@@ -139,7 +160,7 @@ impl Node {
     }
 }
 
-/// Reads an answer's body, up to a bound.
+/// Reads an answer's body, up to [`MAX_ANSWER`].
 async fn collect(what: &str, mut response: Response) -> Result<Bytes> {
     let mut body = BytesMut::new();
     loop {
@@ -155,8 +176,4 @@ async fn collect(what: &str, mut response: Response) -> Result<Bytes> {
             None => return Ok(body.freeze()),
         }
     }
-}
-
-fn read<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| error::odd(what, error))
 }

@@ -1,4 +1,4 @@
-//! Bytes to an agent on another server: an HTTP/1.1 request that is upgraded to a stream.
+//! A connection to an agent on another server: an HTTP/1.1 request that is upgraded to a stream.
 
 use std::io;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
 use super::{AGENT_PATH, Node, collect, error};
 
-/// What the connection is upgraded to.
+/// The protocol of the upgrade.
 pub const UPGRADE: &str = "sandyard-agent";
 
-/// What comes before a volume's id where an instance's could be: no instance has a dash.
+/// Prefix of a volume's id in place of an instance's: instance ids hold no dash.
 const VOLUME: &str = "volume-";
 
-/// How long an agent may take to accept a connection: it only has to be in its queue.
+/// How long an agent may take to accept a connection: it only has to enter its queue.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes on their way in each direction.
+/// Buffer size in bytes for each direction.
 const BUFFER: usize = 64 << 10;
 
-/// The way to one agent.
+/// Dials one agent.
 pub(super) struct Tunnel {
     node: Node,
     id: String,
@@ -38,7 +38,7 @@ impl Tunnel {
         }
     }
 
-    /// The way to the agent that sees a volume.
+    /// Dials the agent that sees a volume.
     pub(super) fn to_volume(node: Node, id: &str) -> Self {
         Self::new(node, &format!("{VOLUME}{id}"))
     }
@@ -84,11 +84,11 @@ impl Dial for Tunnel {
     }
 }
 
-/// Opens the answering end: a stream to the agent of one instance or volume, to be [`splice`]d with the upgraded request.
+/// Opens the answering end: a stream to the agent of an instance or volume, to be [`splice`]d with the upgraded request.
 ///
 /// # Errors
-/// `NotFound` when the instance is none of ours; `Conflict` when it has no processes; `Unavailable` when its agent does not
-/// take the connection.
+/// `NotFound` when the instance is not on this node; `Conflict` when it has no processes; `Unavailable` when its agent does not
+/// accept the connection.
 pub async fn tunnel(provider: &dyn Provider, id: &str) -> Result<BoxedStream> {
     let agent = match id.strip_prefix(VOLUME) {
         Some(volume) => provider.open_volume(volume).await?,
@@ -98,7 +98,7 @@ pub async fn tunnel(provider: &dyn Provider, id: &str) -> Result<BoxedStream> {
     match tokio::time::timeout(DIAL_TIMEOUT, agent.endpoint().dial()).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(unavailable("the agent cannot be reached").source(error)),
-        Err(_) => Err(unavailable("the agent does not take the connection")),
+        Err(_) => Err(unavailable("the agent does not accept the connection")),
     }
 }
 
@@ -113,18 +113,18 @@ async fn agent_of(provider: &dyn Provider, id: &str) -> Result<AgentClient> {
     }
     let address = AgentAddress {
         id: instance.id,
-        // The client at the other end shows it with each request.
+        // The client at the other end sends it with each request.
         access_token: String::new(),
     };
     provider.agent(&address).await
 }
 
-/// Carries bytes both ways until both ends are done or one breaks.
+/// Copies bytes both ways until both ends are done or one fails.
 pub async fn splice(
-    mut asking: impl AsyncRead + AsyncWrite + Unpin,
+    mut caller: impl AsyncRead + AsyncWrite + Unpin,
     mut agent: BoxedStream,
 ) -> io::Result<()> {
-    copy_bidirectional_with_sizes(&mut asking, &mut agent, BUFFER, BUFFER)
+    copy_bidirectional_with_sizes(&mut caller, &mut agent, BUFFER, BUFFER)
         .await
         .map(drop)
 }

@@ -34,7 +34,7 @@ struct Packed {
 }
 
 impl Points {
-    /// Adds the newest point. Times count from `epoch_ms`.
+    /// Adds the newest point. CallTimeouts count from `epoch_ms`.
     pub(super) fn push(&mut self, epoch_ms: i64, point: &UsagePoint) {
         self.forget_before(epoch_ms, point.at_ms - KEPT.as_millis() as i64);
         if self.0.len() >= MOST {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use sandyard_agent_client::{AgentClient, ClientError, Endpoint};
 use sandyard_provider::conformance::{self, Options, Outcome};
-use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, ProviderErrorKind};
 use sandyard_providers::{Daytona, DaytonaConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::daytona_counterpart::{Counterpart, KEY};
-use crate::inside::{agent, run, text};
-use crate::yard;
+use crate::agent_client::{agent, run, text};
+use crate::daytona_fake_api::{FakeApi, KEY};
+use crate::env;
 
 /// What Daytona cannot do, and is not claimed.
 const SKIPPED: [&str; 15] = [
@@ -46,7 +47,7 @@ const OF_MACHINES: [&str; 6] = [
 pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     InstanceSpec {
         limits: provider.info().default_limits.clone(),
-        ..yard::spec(provider, sandbox_id)
+        ..env::spec(provider, sandbox_id)
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) async fn sh(agent: &AgentClient, line: &str) -> Result<String, Client
 }
 
 /// What others have made with the same account: by hand, and through an installation of another name.
-async fn strangers(counterpart: &Counterpart) -> Vec<String> {
+async fn strangers(counterpart: &FakeApi) -> Vec<String> {
     let bare = counterpart.ask("POST", "/sandbox", json!({})).await;
     let labels = json!({"labels": {"sandyard.installation": "another", "sandyard.sandbox": "x"}});
     let others = counterpart.ask("POST", "/sandbox", labels).await;
@@ -75,7 +76,7 @@ pub(crate) async fn one_with_a_file(provider: &dyn Provider) -> String {
 }
 
 /// Waits until the API itself says that a sandbox is in a state.
-pub(crate) async fn until(counterpart: &Counterpart, id: &str, state: &str) {
+pub(crate) async fn until(counterpart: &FakeApi, id: &str, state: &str) {
     let look = async {
         loop {
             let path = format!("/sandbox/{id}");
@@ -91,14 +92,14 @@ pub(crate) async fn until(counterpart: &Counterpart, id: &str, state: &str) {
 }
 
 async fn conforms(change: impl Fn(&mut DaytonaConfig), are_machines: bool) {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     change(&mut config);
     let provider = Arc::new(Daytona::connect(config).await.expect("connect"));
     let strangers = strangers(&counterpart).await;
     let options = Options {
         limits: provider.info().default_limits.clone(),
-        strangers: strangers.clone(),
+        foreign_instances: strangers.clone(),
         ..Options::default()
     };
     let report = conformance::run(provider.clone(), &options).await;
@@ -132,7 +133,7 @@ async fn conformance_of_what_can_be_paused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_says_where_it_is_and_keeps_its_key_to_itself() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     assert!(!format!("{config:?}").contains(KEY));
     let host = config
@@ -158,7 +159,7 @@ async fn it_says_where_it_is_and_keeps_its_key_to_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_found_again_after_others_restarted_its_sandbox() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = provider
         .create(&spec(&provider, "one"))
@@ -186,7 +187,7 @@ async fn an_agent_is_found_again_after_others_restarted_its_sandbox() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_gone_is_started_again() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = provider
         .create(&spec(&provider, "one"))
@@ -203,7 +204,7 @@ async fn an_agent_that_is_gone_is_started_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_are_reached_without_the_agent() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = provider
         .create(&spec(&provider, "one"))

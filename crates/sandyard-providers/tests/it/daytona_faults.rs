@@ -3,22 +3,23 @@
 use std::time::Duration;
 
 use sandyard_core::SandboxState;
-use sandyard_provider::{Instance, Provider, ProviderErrorKind, Result};
-use sandyard_providers::{Daytona, Times};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{Instance, ProviderErrorKind, Result};
+use sandyard_providers::{CallTimeouts, Daytona};
 use serde_json::json;
 
+use crate::agent_client::agent;
 use crate::daytona::{sh, spec};
-use crate::daytona_counterpart::Counterpart;
+use crate::daytona_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
-use crate::inside::agent;
 
 /// One that does not wait as long as usual, for what is never answered: all else has time, however busy the machine is.
-async fn hasty(counterpart: &Counterpart, create: u64, quick: u64) -> Daytona {
+async fn hasty(counterpart: &FakeApi, create: u64, quick: u64) -> Daytona {
     let mut config = counterpart.config("mine");
-    config.times = Times {
+    config.timeouts = CallTimeouts {
         create: Duration::from_secs(create),
         quick: Duration::from_secs(quick),
-        ..Times::default()
+        ..CallTimeouts::default()
     };
     Daytona::connect(config).await.expect("connect")
 }
@@ -34,7 +35,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_there_is_unavailable() {
-    let mut counterpart = Counterpart::start().await;
+    let mut counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart.kill();
     let health = provider.check_health().await.expect_err("gone");
@@ -56,7 +57,7 @@ async fn nobody_there_is_unavailable() {
 /// Where Daytona has no default, whoever runs this server is told the setting by a name that is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_default_that_is_not_there_is_to_be_named() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     let address = config.server_url.trim_start_matches("http://");
     let address = address.trim_end_matches("/api").parse();
@@ -72,7 +73,7 @@ async fn a_default_that_is_not_there_is_to_be_named() {
 /// Whoever is told of want of room believes that nothing is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_taken_back_is_no_want_of_room() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let busy = json!({"status": 429, "retry_after": 60});
     for operation in ["upload_files", "delete_sandbox"] {
@@ -89,7 +90,7 @@ async fn what_cannot_be_taken_back_is_no_want_of_room() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_fails_leaves_nothing() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     // What it could not finish it takes away again, for which it has the usual time.
     let hasty = hasty(&counterpart, 10, 30).await;
@@ -140,7 +141,7 @@ async fn a_create_that_fails_leaves_nothing() {
 /// Half an answer and a slow one: it is made once, and found.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_makes_no_second_one() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = Daytona::connect(counterpart.config("mine"));
     let provider = provider.await.expect("connect");
     for (name, fault) in [
@@ -158,7 +159,7 @@ async fn a_lost_answer_makes_no_second_one() {
 /// A few refusals on the way are waited out.
 #[tokio::test(flavor = "multi_thread")]
 async fn being_one_too_many_for_a_moment_is_borne() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let busy = json!({"status": 429, "retry_after": 0});
     for operation in ["get_sandbox", "upload_files", "session_execute_command"] {
@@ -175,7 +176,7 @@ async fn being_one_too_many_for_a_moment_is_borne() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_says_by_kind_what_went_wrong() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let hasty = hasty(&counterpart, 15, 15).await;
     let id = create(&provider, "one").await.expect("create").id;
@@ -219,7 +220,7 @@ async fn every_call_says_by_kind_what_went_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
-    let mut counterpart = Counterpart::start().await;
+    let mut counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = create(&provider, "one").await.expect("create").id;
     let line = "echo kept > ~/file";

@@ -4,17 +4,18 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use sandyard_provider::{Provider, ProviderErrorKind, Retry};
-use sandyard_providers::{Daytona, Times};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{ProviderErrorKind, Retry};
+use sandyard_providers::{CallTimeouts, Daytona};
 use serde_json::{Value, json};
 
-use crate::daytona_counterpart::Counterpart;
+use crate::daytona_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
 
 const USUAL: Duration = Duration::from_secs(30);
 
 /// A provider whose API is behind somebody who says something else now and then; each page of a list has that much time.
-async fn behind(counterpart: &Counterpart, page: Duration) -> (Faults, Daytona) {
+async fn behind(counterpart: &FakeApi, page: Duration) -> (Faults, Daytona) {
     let mut config = counterpart.config("mine");
     let address = config.server_url.trim_start_matches("http://");
     let address: SocketAddr = address
@@ -23,9 +24,9 @@ async fn behind(counterpart: &Counterpart, page: Duration) -> (Faults, Daytona) 
         .expect("an address");
     let faults = Faults::before(address).await;
     config.server_url = format!("http://{}/api", faults.address);
-    config.times = Times {
+    config.timeouts = CallTimeouts {
         quick: page,
-        ..Times::default()
+        ..CallTimeouts::default()
     };
     let provider = Daytona::connect(config).await.expect("connect");
     (faults, provider)
@@ -47,7 +48,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let (faults, provider) = behind(&counterpart, USUAL).await;
     let one = |id| sandbox(&provider, id);
     let now = |body: Value| Fault::Late(Duration::ZERO, body.to_string());
@@ -76,7 +77,7 @@ async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
 /// The time is that of a page: how many there are is nobody's fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_may_take_longer_than_a_page_of_it() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let (faults, provider) = behind(&counterpart, Duration::from_secs(20)).await;
     let page = |number: u32| {
         let next = (number < 8).then(|| format!("after {number}"));
@@ -91,7 +92,7 @@ async fn a_list_may_take_longer_than_a_page_of_it() {
 /// Whoever has had enough is not told of each of a hundred.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_what_is_in_use_while_that_is_too_much() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let (faults, provider) = behind(&counterpart, USUAL).await;
     let started = |number: usize| {
         let mut one = sandbox(&provider, &format!("s{number}"));
@@ -122,7 +123,7 @@ async fn nobody_is_told_what_is_in_use_while_that_is_too_much() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_to_come_back_is_told_by_whatever_counts() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let (faults, provider) = behind(&counterpart, USUAL).await;
     let refusal = |headers: &[(&'static str, &'static str)]| {
         let headers = headers.iter().map(|(name, value)| {

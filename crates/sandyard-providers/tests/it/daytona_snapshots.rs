@@ -1,15 +1,16 @@
 //! Snapshots at Daytona: kept, started from, listed, removed; each installation's own. Needs root.
 
-use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, ProviderErrorKind};
 use serde_json::{Value, json};
 
+use crate::agent_client::agent;
 use crate::daytona::{one_with_a_file, sh, spec};
-use crate::daytona_counterpart::Counterpart;
-use crate::inside::agent;
+use crate::daytona_fake_api::FakeApi;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_is_what_others_start_from() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = one_with_a_file(&provider).await;
     let kept = provider.snapshot(&id, "mine-1").await.expect("snapshot");
@@ -60,7 +61,7 @@ async fn a_snapshot_is_what_others_start_from() {
 /// One account, two installations and what was made by hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_an_installation_made_is_removed_by_it() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let (ours, theirs) = (
         counterpart.provider("mine").await,
         counterpart.provider("another").await,

@@ -1,17 +1,18 @@
 //! What becomes of sandboxes at Daytona: failed, archived, kept, left half made, of another target. Needs root.
 
 use sandyard_core::SandboxState;
-use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, ProviderErrorKind};
 use sandyard_providers::Daytona;
 use serde_json::{Value, json};
 
+use crate::agent_client::agent;
 use crate::daytona::{one_with_a_file, sh, spec, until};
-use crate::daytona_counterpart::Counterpart;
-use crate::inside::agent;
+use crate::daytona_fake_api::FakeApi;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_failed_there_is_told_and_recovered_where_it_can_be() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     for (name, is_recoverable) in [("one", true), ("two", false)] {
         let id = provider
@@ -45,7 +46,7 @@ async fn what_failed_there_is_told_and_recovered_where_it_can_be() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archived_one_starts_again_with_its_files() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = one_with_a_file(&provider).await;
     provider.stop(&id).await.expect("stop");
@@ -67,7 +68,7 @@ async fn an_archived_one_starts_again_with_its_files() {
 /// What a sandbox is made from says whether it can be paused, not what others are made from.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_machines_are_paused_and_all_others_are_stopped() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     config.snapshot = Some("daytona-vm-small".to_owned());
     let provider = Daytona::connect(config).await.expect("connect");
@@ -102,21 +103,21 @@ async fn only_machines_are_paused_and_all_others_are_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_life_that_is_bounded_there_is_told() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart.bound_life(5000).await;
     let made = provider.create(&spec(&provider, "one")).await;
     let made = made.expect("create");
-    let said = |lacks: &[String]| lacks.iter().any(|lack| lack.contains("destroys it"));
-    assert!(said(&made.lacks), "{:?}", made.lacks);
+    let said = |limitations: &[String]| limitations.iter().any(|lack| lack.contains("destroys it"));
+    assert!(said(&made.limitations), "{:?}", made.limitations);
     let listed = provider.list().await.expect("list");
-    assert!(said(&listed[0].lacks), "{:?}", listed[0].lacks);
+    assert!(said(&listed[0].limitations), "{:?}", listed[0].limitations);
 }
 
 /// Two servers of one installation with one account, each with a target of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_targets_sandboxes_are_not_ours() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let of = async |target: Option<&str>| {
         let mut config = counterpart.config("mine");
         config.target = target.map(str::to_owned);
@@ -136,7 +137,7 @@ async fn another_targets_sandboxes_are_not_ours() {
 /// Its maker was killed after it had started and before our agent was in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_left_half_made_never_runs() {
-    let counterpart = Counterpart::start().await;
+    let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart
         .fault("upload_files", 9, json!({"kind": "hang"}))

@@ -8,23 +8,26 @@ use sandyard_core::Limits;
 use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_provider::ProviderErrorKind::{Invalid, NotFound, TimedOut, Unavailable};
 use sandyard_provider::conformance::{self, Options};
-use sandyard_provider::{AgentAddress, Instance, Provider};
-use sandyard_providers::Times;
+use sandyard_provider::prelude::*;
+use sandyard_provider::{AgentAddress, Instance};
+use sandyard_providers::CallTimeouts;
 use sandyard_providers::docker::{Docker, DockerConfig, DockerNetwork, Workspace};
 
-use crate::dockerd::{Dockerd, IMAGE};
-use crate::inside;
-use crate::yard::spec;
+use crate::agent_client;
+use crate::env::spec;
+use crate::fake_dockerd::{Dockerd, IMAGE};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) async fn sh(provider: &Docker, id: &str, line: &str) -> String {
-    all_said(&inside::agent(provider, id).await, line).await
+    all_said(&agent_client::agent(provider, id).await, line).await
 }
 
 /// All that a shell line says, complaints too.
 async fn all_said(agent: &AgentClient, line: &str) -> String {
-    let output = inside::run(agent, line).await.expect("run a shell line");
+    let output = agent_client::run(agent, line)
+        .await
+        .expect("run a shell line");
     inside::text(&[output.stdout, output.stderr].concat())
 }
 
@@ -40,7 +43,7 @@ async fn docker_is_a_provider_like_any_other() {
     let theirs = make(&other, "theirs").await.id;
     let plain = dockerd.docker(&["create", "--network=none", IMAGE, "sleep", "1"]);
     let options = Options {
-        strangers: vec![theirs, plain],
+        foreign_instances: vec![theirs, plain],
         ..Options::default()
     };
     let before = dockerd.left();
@@ -150,7 +153,7 @@ async fn another_server_of_the_installation_goes_on_with_its_containers() {
         ..dockerd.config("ours")
     };
     let third = Docker::connect(other_key).await.expect("connect");
-    let agent = inside::agent(&third, &made.id).await;
+    let agent = agent_client::agent(&third, &made.id).await;
     agent.health().await.expect_err("it has another key");
     for id in [&made.id, &paused] {
         second.delete(id).await.expect("delete");
@@ -201,7 +204,7 @@ async fn containers_outlive_a_daemon_that_can_restore_them() {
     assert_eq!(now.expect("it is there").state, Running);
     // The link broke with the daemon; the next one is made when it is needed.
     let give_up = Instant::now() + PATIENCE;
-    let agent = inside::agent(&provider, &made.id).await;
+    let agent = agent_client::agent(&provider, &made.id).await;
     while agent.health().await.is_err() {
         assert!(Instant::now() < give_up, "the agent is not reached again");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -216,13 +219,13 @@ async fn a_daemon_that_hangs_holds_up_nobody_else() {
     let frozen = Dockerd::start(true).await;
     let well = Dockerd::start(true).await;
     // Short enough to wait for, long enough for everything before and after on a busy machine.
-    let short = Times {
+    let short = CallTimeouts {
         quick: Duration::from_secs(20),
         create: Duration::from_secs(20),
-        ..Times::default()
+        ..CallTimeouts::default()
     };
     let config = DockerConfig {
-        times: short,
+        timeouts: short,
         ..frozen.config("ours")
     };
     let stuck = Docker::connect(config).await.expect("connect");

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use sandyard_core::SandboxState::Running;
 use sandyard_provider::ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
-use sandyard_provider::{Provider, Retry};
-use sandyard_providers::Times;
+use sandyard_provider::Retry;
+use sandyard_provider::prelude::*;
+use sandyard_providers::CallTimeouts;
 use sandyard_providers::docker::{Docker, DockerConfig};
 
+use crate::agent_client;
 use crate::docker::{make, sh};
-use crate::dockerd::Dockerd;
+use crate::env::spec;
+use crate::fake_dockerd::Dockerd;
 use crate::faults::{Fault, Faults};
-use crate::inside;
-use crate::yard::spec;
 
 /// Nothing is measured by this.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -29,10 +30,10 @@ async fn spoilt() -> (Dockerd, Faults) {
     (dockerd, faults)
 }
 
-async fn behind(dockerd: &Dockerd, faults: &Faults, times: Times) -> Docker {
+async fn behind(dockerd: &Dockerd, faults: &Faults, timeouts: CallTimeouts) -> Docker {
     let config = DockerConfig {
         host: Some(format!("tcp://{}", faults.address)),
-        times,
+        timeouts,
         ..dockerd.config("ours")
     };
     Docker::connect(config).await.expect("connect")
@@ -75,11 +76,11 @@ async fn until_nothing_is_left(dockerd: &Dockerd, why: &str) {
 #[tokio::test]
 async fn every_failure_has_its_kind_and_nothing_stays_broken() {
     let (dockerd, faults) = spoilt().await;
-    let provider = behind(&dockerd, &faults, Times::default()).await;
+    let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
     // With little patience, for what is never answered: all else has time, however busy the machine is.
-    let short = Times {
+    let short = CallTimeouts {
         quick: Duration::from_secs(6),
-        ..Times::default()
+        ..CallTimeouts::default()
     };
     let hasty = behind(&dockerd, &faults, short).await;
     let id = make(&provider, "one").await.id;
@@ -117,7 +118,7 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
 #[tokio::test]
 async fn a_create_that_fails_on_its_way_leaves_nothing() {
     let (dockerd, faults) = spoilt().await;
-    let provider = behind(&dockerd, &faults, Times::default()).await;
+    let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
     // The agent's program is there from now on.
     let first = make(&provider, "first").await.id;
     provider.delete(&first).await.expect("delete");
@@ -126,7 +127,7 @@ async fn a_create_that_fails_on_its_way_leaves_nothing() {
         (creates as Step, says(429, "slow down"), Some(NoCapacity)),
         (creates, says(500, "oh"), Some(Failed)),
         (creates, says(503, "busy"), Some(Unavailable)),
-        // Made, and the answer does not arrive: found, and made once.
+        // NewVolumeHelper, and the answer does not arrive: found, and made once.
         (creates, Fault::Lose, None),
         (creates, Fault::Half, None),
         (uploads, says(429, "slow down"), Some(NoCapacity)),
@@ -158,7 +159,7 @@ async fn a_create_that_fails_on_its_way_leaves_nothing() {
 #[tokio::test]
 async fn what_cannot_be_taken_back_is_no_want_of_room_and_goes_later() {
     let (dockerd, faults) = spoilt().await;
-    let provider = behind(&dockerd, &faults, Times::default()).await;
+    let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
     faults.some(starts, 1, says(429, "slow down"));
     faults.some(lists, usize::MAX, says(429, "slow down"));
     let failed = provider.create(&spec(&provider, "one")).await;
@@ -172,14 +173,14 @@ async fn what_cannot_be_taken_back_is_no_want_of_room_and_goes_later() {
 #[tokio::test]
 async fn a_create_whose_time_ends_while_it_is_taken_back_leaves_nothing() {
     let (dockerd, faults) = spoilt().await;
-    let times = Times {
+    let timeouts = CallTimeouts {
         create: Duration::from_secs(15),
-        ..Times::default()
+        ..CallTimeouts::default()
     };
-    let provider = behind(&dockerd, &faults, Times::default()).await;
+    let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
     let first = make(&provider, "first").await.id;
     provider.delete(&first).await.expect("delete");
-    let hasty = behind(&dockerd, &faults, times).await;
+    let hasty = behind(&dockerd, &faults, timeouts).await;
     faults.some(starts, usize::MAX, says(500, "oh"));
     faults.some(lists, usize::MAX, Fault::Hang);
     let failed = hasty.create(&spec(&hasty, "one")).await;
@@ -192,9 +193,9 @@ async fn a_create_whose_time_ends_while_it_is_taken_back_leaves_nothing() {
 #[tokio::test]
 async fn links_that_are_slow_or_break_are_borne() {
     let (dockerd, faults) = spoilt().await;
-    let maker = behind(&dockerd, &faults, Times::default()).await;
+    let maker = behind(&dockerd, &faults, CallTimeouts::default()).await;
     let id = make(&maker, "one").await.id;
-    let address = inside::address(&id);
+    let address = agent_client::address(&id);
     for fault in [
         Fault::Half,
         Fault::Lose,
@@ -204,7 +205,7 @@ async fn links_that_are_slow_or_break_are_borne() {
     ] {
         let name = format!("{fault:?}");
         // It has no link yet.
-        let provider = behind(&dockerd, &faults, Times::default()).await;
+        let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
         faults.set(Fault::None);
         faults.some(links, 2, fault);
         let agent = provider.agent(&address).await.expect("agent");

@@ -13,16 +13,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use sandyard_provider::InstanceSpec;
 use sandyard_provider::ProviderErrorKind::{NoCapacity, NotFound};
-use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_provider::prelude::*;
 use sandyard_providers::docker::{Docker, DockerConfig, Pull};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-use crate::dockerd::Dockerd;
-use crate::yard::spec;
+use crate::env::spec;
+use crate::fake_dockerd::Dockerd;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";

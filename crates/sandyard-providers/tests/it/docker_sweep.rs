@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use sandyard_provider::Provider;
+use sandyard_provider::prelude::*;
 
 use crate::docker::{make, sh};
-use crate::dockerd::{Dockerd, IMAGE};
+use crate::fake_dockerd::{Dockerd, IMAGE};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 

@@ -8,13 +8,14 @@ use sandyard_core::Limits;
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 use sandyard_provider::ProviderErrorKind::{Invalid, NotFound, Unavailable};
 use sandyard_provider::conformance::{self, Options, Outcome};
-use sandyard_provider::{InstanceSpec, Provider, Retry};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, Retry};
 use sandyard_providers::{E2b, E2bConfig};
 use serde_json::json;
 
-use crate::e2b_counterpart::Counterpart;
-use crate::inside;
-use crate::yard;
+use crate::agent_client;
+use crate::e2b_fake_api::FakeApi;
+use crate::env;
 
 /// A debug build on busy cores may take its time.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -37,18 +38,18 @@ const SKIPPED: [&str; 11] = [
 pub(crate) fn spec(provider: &E2b, sandbox_id: &str) -> InstanceSpec {
     InstanceSpec {
         limits: Limits::default(),
-        ..yard::spec(provider, sandbox_id)
+        ..env::spec(provider, sandbox_id)
     }
 }
 
 /// What a shell line in a sandbox prints.
 pub(crate) async fn sh(provider: &E2b, id: &str, line: &str) -> String {
-    inside::printed(&inside::agent(provider, id).await, line).await
+    agent_client::printed(&agent_client::agent(provider, id).await, line).await
 }
 
 #[tokio::test]
 async fn e2b_is_a_provider_like_any_other() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let strangers = vec![
         counterpart.stranger(json!({})).await,
         counterpart
@@ -57,7 +58,7 @@ async fn e2b_is_a_provider_like_any_other() {
     ];
     let options = Options {
         limits: Limits::default(),
-        strangers: strangers.clone(),
+        foreign_instances: strangers.clone(),
         does_pause_cut_off: true,
     };
     let provider = Arc::new(counterpart.provider("ours").await);
@@ -80,7 +81,7 @@ async fn e2b_is_a_provider_like_any_other() {
 
 #[tokio::test]
 async fn strangers_are_neither_touched_nor_told_of() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let theirs = counterpart
         .stranger(json!({"sandyard.installation": "x"}))
@@ -88,7 +89,7 @@ async fn strangers_are_neither_touched_nor_told_of() {
     assert_eq!(provider.pause(&theirs).await.unwrap_err().kind, NotFound);
     assert_eq!(provider.stop(&theirs).await.unwrap_err().kind, NotFound);
     provider.delete(&theirs).await.expect("nothing to delete");
-    let address = inside::address(&theirs);
+    let address = agent_client::address(&theirs);
     assert_eq!(provider.agent(&address).await.unwrap_err().kind, NotFound);
     assert_eq!(counterpart.sandboxes().await[0]["state"], "running");
     counterpart.remove(&theirs).await;
@@ -97,7 +98,7 @@ async fn strangers_are_neither_touched_nor_told_of() {
 
 #[tokio::test]
 async fn what_runs_is_kept_while_somebody_lists_it_and_paused_when_nobody_does() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let config = E2bConfig {
         // Long enough for a busy machine to come from one call to the next: half of it is left at least.
         timeout: Duration::from_secs(40),
@@ -157,7 +158,7 @@ async fn what_runs_is_kept_while_somebody_lists_it_and_paused_when_nobody_does()
 
 #[tokio::test]
 async fn a_wrong_key_is_told_at_once_and_never_shown() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let wrong = format!("e2b_{}", "0123456789".repeat(4));
     let config = E2bConfig {
         api_key: wrong.clone(),

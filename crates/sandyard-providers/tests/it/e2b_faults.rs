@@ -7,31 +7,32 @@ use sandyard_core::network::NetworkGrant;
 use sandyard_provider::ProviderErrorKind::{
     Invalid, NoCapacity, NotFound, TimedOut, Unavailable, Unsupported,
 };
-use sandyard_provider::{Instance, Provider, Retry};
-use sandyard_providers::{E2b, E2bConfig, Times};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{Instance, Retry};
+use sandyard_providers::{CallTimeouts, E2b, E2bConfig};
 
+use crate::agent_client;
 use crate::e2b::{sh, spec};
-use crate::e2b_counterpart::Counterpart;
+use crate::e2b_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
-use crate::inside;
 
 /// A provider whose API is behind somebody who spoils what is said.
-pub(crate) async fn spoilt(counterpart: &Counterpart, timeout: Duration) -> (Faults, E2b) {
+pub(crate) async fn spoilt(counterpart: &FakeApi, timeout: Duration) -> (Faults, E2b) {
     let faults = Faults::before(counterpart.e2b).await;
-    let provider = behind(counterpart, &faults, timeout, Times::default()).await;
+    let provider = behind(counterpart, &faults, timeout, CallTimeouts::default()).await;
     (faults, provider)
 }
 
 async fn behind(
-    counterpart: &Counterpart,
+    counterpart: &FakeApi,
     faults: &Faults,
     timeout: Duration,
-    times: Times,
+    timeouts: CallTimeouts,
 ) -> E2b {
     let config = E2bConfig {
         api_url: Some(format!("http://{}", faults.address)),
         timeout,
-        times,
+        timeouts,
         ..counterpart.config("ours")
     };
     E2b::connect(config).await.expect("connect")
@@ -43,12 +44,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 #[tokio::test]
 async fn every_failure_has_its_kind_and_nothing_stays_broken() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let (faults, provider) = spoilt(&counterpart, LONG).await;
     // With little patience, for what is never answered: all else has time, however busy the machine is.
-    let short = Times {
+    let short = CallTimeouts {
         quick: Duration::from_secs(6),
-        ..Times::default()
+        ..CallTimeouts::default()
     };
     let hasty = behind(&counterpart, &faults, LONG, short).await;
     let id = provider
@@ -130,7 +131,7 @@ async fn states(provider: &E2b) -> Vec<SandboxState> {
 /// What one of them rests as may not be told: it is there all the same, and so are the others.
 #[tokio::test]
 async fn one_that_cannot_be_looked_at_hides_nobody() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let other = counterpart.provider("ours").await;
     for name in ["one", "two"] {
         let made = other.create(&spec(&other, name)).await.expect("create");
@@ -169,7 +170,7 @@ async fn one_that_cannot_be_looked_at_hides_nobody() {
 
 #[tokio::test]
 async fn a_create_whose_answer_gets_lost_is_found_and_made_once() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let (faults, provider) = spoilt(&counterpart, LONG).await;
     for (number, fault) in [Fault::Lose, Fault::Half].into_iter().enumerate() {
         faults.next([fault]);
@@ -196,7 +197,7 @@ async fn a_create_whose_answer_gets_lost_is_found_and_made_once() {
 /// What one call is refused says nothing about the others.
 #[tokio::test]
 async fn a_plan_that_lacks_something_does_everything_else() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let (faults, provider) = spoilt(&counterpart, LONG).await;
     let wanted = spec(&provider, "one");
     let id = provider.create(&wanted).await.expect("create").id;
@@ -219,7 +220,7 @@ async fn a_plan_that_lacks_something_does_everything_else() {
 /// Deleted by another server, it is forgotten with the next list and asked for again.
 #[tokio::test]
 async fn what_others_deleted_is_forgotten() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let (one, other) = (
         counterpart.provider("ours").await,
         counterpart.provider("ours").await,
@@ -227,14 +228,14 @@ async fn what_others_deleted_is_forgotten() {
     let id = one.create(&spec(&one, "one")).await.expect("create").id;
     other.delete(&id).await.expect("delete");
     assert_eq!(one.list().await.expect("list"), []);
-    let address = inside::address(&id);
+    let address = agent_client::address(&id);
     assert_eq!(one.agent(&address).await.expect_err("gone").kind, NotFound);
     counterpart.finish().await;
 }
 
 #[tokio::test]
 async fn a_plan_with_less_time_is_kept_to() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let (faults, provider) = spoilt(&counterpart, LONG).await;
     let complaint = "Timeout cannot be greater than 1 hours";
     faults.next([Fault::status(400, ("", ""), complaint)]);
@@ -255,7 +256,7 @@ async fn a_plan_with_less_time_is_kept_to() {
 
 #[tokio::test]
 async fn nothing_is_lost_when_their_server_dies_and_comes_back() {
-    let mut counterpart = Counterpart::start(&[]).await;
+    let mut counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
         .create(&spec(&provider, "one"))

@@ -1,17 +1,17 @@
 //! The way to agents and ports at E2B: its proxy, by name over TLS or by headers.
 
-use sandyard_provider::Provider;
 use sandyard_provider::ProviderErrorKind::Unavailable;
+use sandyard_provider::prelude::*;
 use sandyard_providers::{E2b, E2bConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::agent_client;
 use crate::e2b::{sh, spec};
-use crate::e2b_counterpart::Counterpart;
-use crate::inside;
+use crate::e2b_fake_api::FakeApi;
 
 #[tokio::test]
 async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_believed() {
-    let counterpart = Counterpart::start(&["--tls-self-signed", "--domain", "sbx.test"]).await;
+    let counterpart = FakeApi::start(&["--tls-self-signed", "--domain", "sbx.test"]).await;
     let config = counterpart.domain_config("sbx.test");
     let strict = E2bConfig {
         trusted_ca: None,
@@ -87,14 +87,14 @@ async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
 }
 
 async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::DialStream {
-    let agent = inside::agent(provider, id).await;
+    let agent = agent_client::agent(provider, id).await;
     assert!(!agent.endpoint().is_host_connection());
     agent.dial(port).await.expect("a port")
 }
 
 #[tokio::test]
 async fn ports_are_reached_by_the_proxy_and_open_to_nobody_else() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let id = {
         let provider = counterpart.provider("ours").await;
         let made = provider

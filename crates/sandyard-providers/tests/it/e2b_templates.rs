@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
+use sandyard_provider::InstanceSpec;
 use sandyard_provider::ProviderErrorKind::{Conflict, Invalid, NotFound, Unsupported};
-use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_provider::prelude::*;
 use sandyard_providers::E2b;
 use serde_json::{Value, json};
 
 use crate::e2b::{sh, spec};
-use crate::e2b_counterpart::Counterpart;
+use crate::e2b_fake_api::FakeApi;
 
 #[tokio::test]
 async fn snapshots_are_kept_found_and_removed_and_forks_leave_none() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
         .create(&spec(&provider, "one"))
@@ -73,10 +74,10 @@ async fn snapshots_are_kept_found_and_removed_and_forks_leave_none() {
 /// A server that ended in the middle of a fork leaves a snapshot; another one of its installation takes it away.
 #[tokio::test]
 async fn what_a_crash_left_of_a_fork_is_swept() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let mut config = counterpart.config("ours");
     // Nobody may need one for longer than twice this.
-    config.times.copy = Duration::from_secs(1);
+    config.timeouts.copy = Duration::from_secs(1);
     let provider = E2b::connect(config).await.expect("connect");
     let wanted = InstanceSpec {
         metadata: BTreeMap::from([("team".to_owned(), "blue".to_owned())]),
@@ -124,7 +125,7 @@ async fn what_a_crash_left_of_a_fork_is_swept() {
 /// Whose a name is is known to the service in front; whose an id, a team or a tag is is not.
 #[tokio::test]
 async fn nothing_but_its_own_name_leads_to_a_snapshot() {
-    let counterpart = Counterpart::start(&[]).await;
+    let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
         .create(&spec(&provider, "one"))

@@ -4,60 +4,60 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_core::SandboxState::{Running, Stopped};
-use sandyard_provider::Provider;
 use sandyard_provider::ProviderErrorKind::{NotFound, TimedOut};
 use sandyard_provider::conformance::{self, Options};
-use sandyard_providers::{Embedded, EmbeddedConfig, Times};
+use sandyard_provider::prelude::*;
+use sandyard_providers::{CallTimeouts, Embedded, EmbeddedConfig};
 
-use crate::inside;
-use crate::yard::{Yard, is_root, spec, strangers};
+use crate::agent_client;
+use crate::env::{TestEnv, is_root, spec, strangers};
 
 #[tokio::test]
 async fn the_embedded_engine_is_a_provider_like_any_other() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let options = Options {
-        strangers: strangers(&yard).await,
+        foreign_instances: strangers(&env).await,
         ..Options::default()
     };
-    let provider = Arc::new(yard.provider("ours").await);
+    let provider = Arc::new(env.provider("ours").await);
     let report = conformance::run(provider, &options).await;
     report.assert();
     // An ordinary user's sandboxes may go without limits: what then cannot be held is the one thing not tried.
     let untried = report.0.len() - report.passed();
     assert!(untried == 0 || (untried == 1 && !is_root()), "\n{report}");
-    let left = yard.engine.list().await.expect("list").len();
+    let left = env.engine.list().await.expect("list").len();
     assert_eq!(left, options.strangers.len(), "the strangers are untouched");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn every_call_goes_on_after_the_launcher_died() {
-    let yard = Yard::new().await;
-    let provider = yard.provider("ours").await;
+    let env = TestEnv::new().await;
+    let provider = env.provider("ours").await;
     let made = provider.create(&spec(&provider, "one")).await;
     let id = made.expect("create").id;
-    yard.kill_launcher().await;
+    env.kill_launcher().await;
     provider.pause(&id).await.expect("pause");
-    yard.kill_launcher().await;
+    env.kill_launcher().await;
     assert_eq!(provider.list().await.expect("list").len(), 1);
-    yard.kill_launcher().await;
+    env.kill_launcher().await;
     // Not a call that may be repeated blindly: it looks first.
     let second = provider.create(&spec(&provider, "two")).await;
     let second = second.expect("create").id;
-    yard.kill_launcher().await;
+    env.kill_launcher().await;
     let third = provider.fork(&second, &spec(&provider, "three")).await;
     assert_eq!(third.expect("fork").state, Running);
     assert_eq!(provider.list().await.expect("list").len(), 3);
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn creating_while_launchers_die_makes_each_sandbox_once() {
-    let yard = Yard::new().await;
-    let provider = yard.provider("ours").await;
+    let env = TestEnv::new().await;
+    let provider = env.provider("ours").await;
     for round in 0..10 {
         let spec = spec(&provider, &format!("round{round}"));
-        let (made, ()) = tokio::join!(provider.create(&spec), yard.kill_launcher());
+        let (made, ()) = tokio::join!(provider.create(&spec), env.kill_launcher());
         let listed = provider.list().await.expect("list");
         let of_it = listed
             .iter()
@@ -69,17 +69,17 @@ async fn creating_while_launchers_die_makes_each_sandbox_once() {
             Err(_) => assert!(found.len() <= 1, "round {round}: {found:?}"),
         }
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_killed_first_process_is_told_with_its_reason() {
-    let yard = Yard::new().await;
-    let provider = yard.provider("ours").await;
+    let env = TestEnv::new().await;
+    let provider = env.provider("ours").await;
     let made = provider.create(&spec(&provider, "one")).await;
     let id = made.expect("create").id;
     let parsed = id.parse().expect("an id");
-    let info = yard.engine.inspect(&parsed).await.expect("inspect");
+    let info = env.engine.inspect(&parsed).await.expect("inspect");
     let pid = info.init.expect("a first process").pid;
     std::process::Command::new("kill")
         .args(["-KILL", &pid.to_string()])
@@ -99,17 +99,17 @@ async fn a_killed_first_process_is_told_with_its_reason() {
     let found = found.expect("there");
     assert_eq!((found.state, found.reason.is_some()), (Stopped, true));
     assert_eq!(provider.start(&id).await.expect("start").state, Running);
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_said_to() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let config = EmbeddedConfig {
-        engine: yard.config.clone(),
-        times: Times {
+        engine: env.config.clone(),
+        timeouts: CallTimeouts {
             copy: Duration::from_millis(50),
-            ..Times::default()
+            ..CallTimeouts::default()
         },
         installation: None,
         limits: sandyard_core::LimitPolicy::default(),
@@ -118,36 +118,36 @@ async fn a_call_that_takes_too_long_is_said_to() {
     let (_never_written, archive) = tokio::io::duplex(1);
     let late = provider.import_template("late", Box::pin(archive)).await;
     assert_eq!(late.unwrap_err().kind, TimedOut);
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn its_place_is_named_after_the_data_directory() {
-    let yard = Yard::new().await;
-    let one = yard.provider("one").await;
-    let two = yard.provider("two").await;
+    let env = TestEnv::new().await;
+    let one = env.provider("one").await;
+    let two = env.provider("two").await;
     assert_eq!(one.info().location, two.info().location);
-    let id = yard.engine.hello().await.expect("hello").installation_id;
+    let id = env.engine.hello().await.expect("hello").installation_id;
     assert_eq!(one.info().location, format!("embedded:{id}"));
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn host_paths_stay_out_of_messages() {
-    let yard = Yard::new().await;
-    let provider = yard.provider("ours").await;
-    let address = inside::address("../etc");
+    let env = TestEnv::new().await;
+    let provider = env.provider("ours").await;
+    let address = agent_client::address("../etc");
     let refused = provider.agent(&address).await.expect_err("no such id");
     assert_eq!(refused.kind, NotFound);
     let made = provider.create(&spec(&provider, "one")).await;
     let id = made.expect("create").id;
-    let record = yard.config.data_dir.join("sandboxes").join(&id);
+    let record = env.config.data_dir.join("sandboxes").join(&id);
     std::fs::write(record.join("state.json"), "{").expect("damage the record");
     let failed = provider.pause(&id).await.expect_err("a damaged record");
-    let data = yard.config.data_dir.display().to_string();
+    let data = env.config.data_dir.display().to_string();
     assert!(!failed.to_string().contains(&data), "{failed}");
     let log = std::error::Error::source(&failed).expect("a cause");
     assert!(log.to_string().contains(&data), "{log}");
     provider.delete(&id).await.expect("it can still be deleted");
-    yard.finish().await;
+    env.finish().await;
 }

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-use crate::faults_server::{Answer, Server, spoil_stream};
+use crate::faults_proxy::{Answer, Server, spoil_stream};
 
 /// How a request goes.
 #[derive(Clone, Debug)]

@@ -1,31 +1,31 @@
-//! The providers against the real engine, and a node in front of it. Needs root.
+//! The providers against the real engine and against fake APIs, and a node in front of an engine. Needs root.
 
+mod agent_client;
+mod agent_faults;
 mod daytona;
-mod daytona_counterpart;
+mod daytona_fake_api;
 mod daytona_faults;
 mod daytona_lists;
 mod daytona_snapshots;
 mod daytona_states;
 mod docker;
-mod docker_borders;
 mod docker_faults;
+mod docker_isolation;
+mod docker_privileges;
 mod docker_pull;
-mod docker_rights;
 mod docker_sweep;
-mod dockerd;
 mod e2b;
-mod e2b_counterpart;
+mod e2b_create;
+mod e2b_fake_api;
 mod e2b_faults;
-mod e2b_making;
-mod e2b_others;
+mod e2b_ownership;
 mod e2b_ports;
 mod e2b_templates;
 mod embedded;
+mod env;
+mod fake_dockerd;
 mod faults;
-mod faults_server;
-mod inside;
+mod faults_proxy;
 mod node;
-mod server;
+mod node_server;
 mod volumes;
-mod way;
-mod yard;

@@ -6,25 +6,26 @@ use bytes::Bytes;
 use http::StatusCode;
 use sandyard_provider::ProviderErrorKind::{self, Conflict, NoCapacity, NotFound, Unavailable};
 use sandyard_provider::conformance::{self, Options};
-use sandyard_provider::fake::FakeProvider;
-use sandyard_provider::{Provider, ProviderError, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{ProviderError, Verb};
+use sandyard_provider_fake::FakeProvider;
 use sandyard_providers::{NodeProvider, node};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-use crate::inside;
-use crate::server::Server;
-use crate::yard::{Yard, spec, strangers};
+use crate::agent_client;
+use crate::env::{TestEnv, spec, strangers};
+use crate::node_server::Server;
 
 #[tokio::test]
 async fn a_node_in_front_of_the_engine_is_a_provider_like_any_other() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let options = Options {
-        strangers: strangers(&yard).await,
+        foreign_instances: strangers(&env).await,
         ..Options::default()
     };
-    let embedded: Arc<dyn Provider> = Arc::new(yard.provider("ours").await);
+    let embedded: Arc<dyn Provider> = Arc::new(env.provider("ours").await);
     let server = Server::start(embedded.clone(), None).await;
     let provider = NodeProvider::connect(server.config("right")).await;
     let provider = provider.expect("connect");
@@ -32,7 +33,7 @@ async fn a_node_in_front_of_the_engine_is_a_provider_like_any_other() {
     let report = conformance::run(Arc::new(provider), &options).await;
     report.assert();
     assert_eq!(report.passed(), report.0.len(), "\n{report}");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
@@ -67,15 +68,15 @@ async fn a_wrong_token_and_a_node_that_is_gone_are_unavailable() {
 
 #[tokio::test]
 async fn the_tunnel_leads_to_instances_of_ours_that_live() {
-    let yard = Yard::new().await;
-    let theirs = strangers(&yard).await;
-    let embedded = Arc::new(yard.provider("ours").await);
+    let env = TestEnv::new().await;
+    let theirs = strangers(&env).await;
+    let embedded = Arc::new(env.provider("ours").await);
     let server = Server::start(embedded.clone(), None).await;
     let provider = NodeProvider::connect(server.config("right")).await;
     let provider = provider.expect("connect");
     let made = embedded.create(&spec(&*embedded, "one")).await;
     let id = made.expect("create").id;
-    let agent = async |id: &str| inside::agent(&provider, id).await;
+    let agent = async |id: &str| agent_client::agent(&provider, id).await;
     agent(&id).await.health().await.expect("healthy");
     for stranger in &theirs {
         let refused = agent(stranger).await.health().await;
@@ -86,7 +87,7 @@ async fn the_tunnel_leads_to_instances_of_ours_that_live() {
     embedded.stop(&id).await.expect("stop");
     let why = node::tunnel(&*embedded, &id).await.map(drop);
     assert_eq!(why.unwrap_err().kind, Conflict);
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]

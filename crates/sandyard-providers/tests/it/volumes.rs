@@ -7,22 +7,23 @@ use sandyard_agent_client::wire::process::{ProcessConfig, StartRequest};
 use sandyard_agent_client::{AgentClient, StartOptions};
 use sandyard_engine::SandboxInfo;
 use sandyard_provider::ProviderErrorKind::{Conflict, NoCapacity, NotFound};
-use sandyard_provider::{Mount, Provider, VOLUME_PATH, VolumeSpec};
-use sandyard_providers::{Embedded, EmbeddedConfig, NodeProvider, Times};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{Mount, VOLUME_PATH, VolumeSpec};
+use sandyard_providers::{CallTimeouts, Embedded, EmbeddedConfig, NodeProvider};
 
-use crate::inside::printed;
-use crate::server::Server;
-use crate::yard::{Yard, spec};
+use crate::agent_client::printed;
+use crate::env::{TestEnv, spec};
+use crate::node_server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-async fn provider(yard: &Yard, keep: Duration) -> Embedded {
+async fn provider(env: &TestEnv, keep: Duration) -> Embedded {
     let config = EmbeddedConfig {
-        engine: yard.config.clone(),
+        engine: env.config.clone(),
         installation: Some("ours".to_owned()),
-        times: Times {
+        timeouts: CallTimeouts {
             keep,
-            ..Times::default()
+            ..CallTimeouts::default()
         },
         ..EmbeddedConfig::new("")
     };
@@ -36,10 +37,10 @@ async fn provider(yard: &Yard, keep: Duration) -> Embedded {
 }
 
 /// All that the engine has, once there are that many.
-async fn engine_has(yard: &Yard, count: usize) -> Vec<SandboxInfo> {
+async fn engine_has(env: &TestEnv, count: usize) -> Vec<SandboxInfo> {
     let give_up = Instant::now() + PATIENCE;
     loop {
-        let all = yard.engine.list().await.expect("list");
+        let all = env.engine.list().await.expect("list");
         if all.len() == count {
             return all;
         }
@@ -50,8 +51,8 @@ async fn engine_has(yard: &Yard, count: usize) -> Vec<SandboxInfo> {
 
 #[tokio::test]
 async fn all_who_open_a_volume_share_one_keeper_that_nobody_sees() {
-    let yard = Yard::new().await;
-    let provider = provider(&yard, Duration::from_secs(60)).await;
+    let env = TestEnv::new().await;
+    let provider = provider(&env, Duration::from_secs(60)).await;
     let opened = tokio::join!(
         provider.open_volume("v1"),
         provider.open_volume("v1"),
@@ -61,60 +62,60 @@ async fn all_who_open_a_volume_share_one_keeper_that_nobody_sees() {
     opened.1.expect("open");
     opened.2.expect("open");
     printed(&agent, &format!("echo kept > {VOLUME_PATH}/file")).await;
-    let keepers = engine_has(&yard, 1).await;
+    let keepers = engine_has(&env, 1).await;
     assert!(keepers[0].ephemeral);
     assert_eq!(provider.list().await.expect("list"), []);
     let keeper = keepers[0].id.as_str();
     assert_eq!(provider.inspect(keeper).await.expect("inspect"), None);
     // It is the provider's own, and with it it goes.
     provider.close().await;
-    engine_has(&yard, 0).await;
+    engine_has(&env, 0).await;
     provider.delete_volume("v1").await.expect("delete");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_keeper_goes_when_it_is_not_used_and_comes_again_when_it_is() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     // Longer than a busy machine takes from a connection to what is asked on it.
-    let provider = provider(&yard, Duration::from_secs(5)).await;
+    let provider = provider(&env, Duration::from_secs(5)).await;
     let agent = provider.open_volume("v1").await.expect("open");
     // As long as somebody is at it, it stays.
     let line = format!("sleep 8; echo kept > {VOLUME_PATH}/file; hostname");
-    let (said, mut keepers) = tokio::join!(printed(&agent, &line), engine_has(&yard, 1));
+    let (said, mut keepers) = tokio::join!(printed(&agent, &line), engine_has(&env, 1));
     assert_eq!(said, "volume");
     let first = keepers.remove(0).id;
-    engine_has(&yard, 0).await;
+    engine_has(&env, 0).await;
     // The client that was handed out is good for the next one, too.
     let line = format!("cat {VOLUME_PATH}/file");
     assert_eq!(printed(&agent, &line).await, "kept");
     let second = provider.open_volume("v1").await.expect("open");
     assert_eq!(printed(&second, &line).await, "kept");
-    let now = yard.engine.list().await.expect("list");
+    let now = env.engine.list().await.expect("list");
     assert!(now.iter().all(|one| one.id != first), "{now:?}");
     provider.delete_volume("v1").await.expect("delete");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_keeper_that_was_taken_away_is_made_anew() {
-    let yard = Yard::new().await;
-    let provider = provider(&yard, Duration::from_secs(60)).await;
+    let env = TestEnv::new().await;
+    let provider = provider(&env, Duration::from_secs(60)).await;
     let agent = provider.open_volume("v1").await.expect("open");
-    let first = engine_has(&yard, 1).await.remove(0).id;
-    yard.engine.delete(&first).await.expect("delete");
-    yard.kill_launcher().await;
+    let first = engine_has(&env, 1).await.remove(0).id;
+    env.engine.delete(&first).await.expect("delete");
+    env.kill_launcher().await;
     assert_eq!(printed(&agent, "hostname").await, "volume");
-    assert_ne!(engine_has(&yard, 1).await.remove(0).id, first);
+    assert_ne!(engine_has(&env, 1).await.remove(0).id, first);
     provider.delete_volume("v1").await.expect("delete");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
-    let yard = Yard::new().await;
-    let one = provider(&yard, Duration::from_secs(60)).await;
-    let two = provider(&yard, Duration::from_secs(60)).await;
+    let env = TestEnv::new().await;
+    let one = provider(&env, Duration::from_secs(60)).await;
+    let two = provider(&env, Duration::from_secs(60)).await;
     let agent = one.open_volume("v1").await.expect("open");
     printed(&agent, &format!("echo 1 > {VOLUME_PATH}/file")).await;
     let other = two.open_volume("v1").await.expect("open");
@@ -122,13 +123,13 @@ async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
         printed(&other, &format!("cat {VOLUME_PATH}/file")).await,
         "1"
     );
-    engine_has(&yard, 2).await;
+    engine_has(&env, 2).await;
     drop((one, agent));
-    engine_has(&yard, 1).await;
-    let three = provider(&yard, Duration::from_secs(60)).await;
+    engine_has(&env, 1).await;
+    let three = provider(&env, Duration::from_secs(60)).await;
     three.delete_volume("v1").await.expect("another's keeper");
     assert_eq!(two.open_volume("v1").await.unwrap_err().kind, NotFound);
-    yard.finish().await;
+    env.finish().await;
 }
 
 /// Has a keeper run something until it is gone.
@@ -148,8 +149,8 @@ async fn occupy(agent: &AgentClient) {
 #[tokio::test]
 async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
     const MOST: usize = 32;
-    let yard = Yard::new().await;
-    let provider = provider(&yard, Duration::from_secs(600)).await;
+    let env = TestEnv::new().await;
+    let provider = provider(&env, Duration::from_secs(600)).await;
     for count in 2..=MOST + 1 {
         let volume = VolumeSpec {
             id: format!("v{count}"),
@@ -168,7 +169,7 @@ async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
         let is_its = |one: &&SandboxInfo| one.labels.values().any(|label| label == volume);
         all.iter().find(is_its).map(|one| one.id.clone())
     };
-    let before = engine_has(&yard, MOST).await;
+    let before = engine_has(&env, MOST).await;
     for keeper in &before {
         let limits = &keeper.limits;
         assert_eq!((limits.cpu_millis, limits.pids), (250, 64));
@@ -185,7 +186,7 @@ async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     occupy(&agent).await;
-    let now = engine_has(&yard, MOST).await;
+    let now = engine_has(&env, MOST).await;
     assert_eq!(of(&now, "v2"), None, "the idle one went");
     assert_eq!(of(&now, "v1"), of(&before, "v1"), "the others stayed");
     assert_eq!(
@@ -199,13 +200,13 @@ async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
         let deleted = provider.delete_volume(&format!("v{count}")).await;
         deleted.expect("delete");
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_node_leads_to_a_volume_and_says_what_is_wrong_with_it() {
-    let yard = Yard::new().await;
-    let embedded = Arc::new(provider(&yard, Duration::from_secs(60)).await);
+    let env = TestEnv::new().await;
+    let embedded = Arc::new(provider(&env, Duration::from_secs(60)).await);
     let server = Server::start(embedded.clone(), None).await;
     let node = NodeProvider::connect(server.config("right")).await;
     let node = node.expect("connect");
@@ -228,5 +229,5 @@ async fn a_node_leads_to_a_volume_and_says_what_is_wrong_with_it() {
         "far"
     );
     node.delete_volume("v1").await.expect("delete");
-    yard.finish().await;
+    env.finish().await;
 }

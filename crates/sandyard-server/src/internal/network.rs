@@ -50,7 +50,7 @@ mod tests {
 
     use sandyard_auth::{Auth, AuthConfig};
     use sandyard_core::{Caller, Clock, NetworkPolicy, SandboxId};
-    use sandyard_provider::fake::FakeProvider;
+    use sandyard_provider_fake::FakeProvider;
     use sandyard_service::{CreateRequest, Service, ServiceSettings};
     use sandyard_store::{Store, Timers};
     use serde_json::json;

@@ -104,8 +104,8 @@ impl ProviderDetail {
         Self {
             health: provider.into(),
             default_template: info.default_template.clone(),
-            limitations: info.lacks.clone(),
-            lacks: info.lacks.clone(),
+            limitations: info.limitations.clone(),
+            lacks: info.limitations.clone(),
             location: location.filter(|_| is_admin),
             reason: condition.reason.clone().filter(|_| is_admin),
             failures: condition.failures,

@@ -73,6 +73,21 @@ pub(crate) async fn get_docs() -> Response {
     ([policy], Html(PAGE)).into_response()
 }
 
+/// Lists the providers where a request names one.
+pub(crate) fn name_providers(document: &mut Value, names: &[&str]) {
+    let schemas = document["components"]["schemas"].as_object_mut();
+    for schema in schemas.into_iter().flat_map(Map::values_mut) {
+        let Some(provider) = schema.pointer_mut("/properties/provider") else {
+            continue;
+        };
+        // In responses the list is open: a newer server may have other providers.
+        if provider.get("pattern").is_some() {
+            let names = names.iter().map(|name| json!(name));
+            provider["enum"] = names.chain([Value::Null]).collect();
+        }
+    }
+}
+
 /// Builds the document of these routes.
 pub(crate) fn build(routes: &[Route]) -> Value {
     let mut paths = Map::new();

@@ -116,6 +116,7 @@ mod tests {
                 .chain(flags)
                 .map(own)
                 .collect(),
+            table: sandyard_providers::Registry::BUILTIN.table(),
             ..Sources::default()
         };
         load(&sources).unwrap().settings

@@ -4,10 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandyard_auth::AuthConfig;
-use sandyard_config::settings::{Provider, SandboxSettings, Tls};
+use sandyard_config::settings::{SandboxSettings, Tls};
 use sandyard_config::{Settings, is_open};
-use sandyard_core::network::Target;
-use sandyard_gateway::{FlowLimits, GatewaySettings};
 use sandyard_provider::Ready;
 use sandyard_service::ServiceSettings;
 
@@ -60,19 +58,10 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
     let lifecycle = &settings.lifecycle;
     ServiceSettings {
         default_template: settings.sandbox.template.clone(),
-        fallback: settings
-            .sandbox
-            .fallback
-            .iter()
-            .map(|name| name.as_str().to_owned())
-            .collect(),
-        template_providers: settings
-            .sandbox
-            .template_providers
-            .iter()
-            .map(|(template, name)| (template.clone(), name.as_str().to_owned()))
-            .collect(),
-        user_providers: names(&settings.sandbox.user_providers),
+        fallback: settings.sandbox.fallback.clone(),
+        template_providers: settings.sandbox.template_providers.clone(),
+        user_providers: Some(settings.sandbox.user_providers.clone())
+            .filter(|providers| !providers.is_empty()),
         user_templates: settings.sandbox.user_templates.clone(),
         default_timeout: lifecycle.default_timeout,
         max_timeout: lifecycle.max_timeout,
@@ -111,14 +100,6 @@ fn buffer_memory() -> usize {
     at_most(share.clamp(128 << 20, 512 << 20))
 }
 
-/// Providers by name; none where nobody is left out.
-fn names(providers: &[Provider]) -> Option<Vec<String>> {
-    let names = providers
-        .iter()
-        .map(|provider| provider.as_str().to_owned());
-    (!providers.is_empty()).then(|| names.collect())
-}
-
 /// How many of which templates are kept ready: of the default one, and of others by name.
 fn ready(sandbox: &SandboxSettings) -> Vec<Ready> {
     let default = Ready {
@@ -130,29 +111,6 @@ fn ready(sandbox: &SandboxSettings) -> Vec<Ready> {
         count: *count,
     });
     std::iter::once(default).chain(named).collect()
-}
-
-/// For the way out of sandboxes. One that is off refuses everything: programs learn that at once, rather than wait.
-pub(crate) fn gateway(settings: &Settings) -> GatewaySettings {
-    let gateway = &settings.gateway;
-    GatewaySettings {
-        reachable: gateway.reachable.clone(),
-        denied: match gateway.is_enabled {
-            true => gateway.denied.clone(),
-            false => vec![Target::everything()],
-        },
-        nameservers: gateway.nameservers.clone(),
-        proxy: gateway.proxy.as_ref().map(|url| url.expose().to_owned()),
-        trusted_ca: gateway.trusted_ca.clone(),
-        limits: FlowLimits {
-            connections: gateway.max_connections,
-            connections_per_second: gateway.connections_per_second,
-            queries_per_second: gateway.queries_per_second,
-            bytes_per_second: gateway.bytes_per_second,
-        },
-        max_connections: gateway.max_connections_total,
-        ..GatewaySettings::new(settings.data_dir.join("gateway"))
-    }
 }
 
 /// For the authentication.

@@ -102,7 +102,7 @@ impl Started {
             admin_key_file: settings.data_dir.join(ADMIN_KEY_FILE),
             store: app.store().kind(),
             provider: provider.name,
-            lacks: provider.lacks,
+            lacks: provider.limitations,
             data_dir: settings.data_dir.clone(),
         }
     }

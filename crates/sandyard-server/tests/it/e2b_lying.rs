@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use sandyard_agent_client::wire::signature::{Operation, SignedUrl, sign};
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_auth::UserChange;
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::{Listener, ServerSettings};
 use sandyard_store::model::Sandbox;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use futures_util::future::join_all;
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::{AuthMode, ServerSettings};
 use serde_json::json;
 

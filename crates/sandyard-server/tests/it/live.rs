@@ -10,7 +10,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sandyard_config::settings::E2bPort;
 use sandyard_config::{Settings, Sources, load};
 use sandyard_engine::{Engine, EngineConfig};
-use sandyard_provider::Provider;
+use sandyard_provider::prelude::*;
 use sandyard_providers::{Embedded, EmbeddedConfig};
 use sandyard_server::serve::{ServeError, Signals, Started, serve_with};
 use serde_json::{Value, json};
@@ -67,7 +67,11 @@ impl Server {
         };
         let provider = |_installation| async move {
             let provider = Embedded::connect(config).await;
-            let provider: Arc<dyn Provider> = Arc::new(provider.map_err(ServeError::Provider)?);
+            let provider: Arc<dyn Provider> =
+                Arc::new(provider.map_err(|source| ServeError::Provider {
+                    name: "embedded".to_owned(),
+                    source,
+                })?);
             Ok(vec![provider])
         };
         let (stop, stopped) = oneshot::channel::<()>();
@@ -283,6 +287,7 @@ pub(crate) fn settings(data: &Path, flags: &[(&str, String)]) -> Settings {
         working_dir: data.to_owned(),
         default_data_dir: data.to_owned(),
         system_config_file: data.join("none.toml"),
+        table: sandyard_providers::Registry::BUILTIN.table(),
         ..Sources::default()
     };
     let mut settings = load(&sources).expect("settings").settings;

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use futures_util::future::join_all;
 use sandyard_core::Scope;
-use sandyard_provider::fake::{FakeConfig, FakeProvider};
+use sandyard_provider_fake::{FakeConfig, FakeProvider};
 use sandyard_server::ServerSettings;
 use serde_json::{Value, json};
 

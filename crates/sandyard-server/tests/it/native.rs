@@ -454,7 +454,7 @@ async fn ports_that_can_do_everything_are_never_everybodys() {
         mcp_port: 7070,
         ..sandyard_server::ServerSettings::default()
     };
-    let app = TestApp::with(sandyard_provider::fake::FakeProvider::new(), settings).await;
+    let app = TestApp::with(sandyard_provider_fake::FakeProvider::new(), settings).await;
     let id = app.sandbox(Alice).await;
     // A tool server that was started before the setting was changed is where it was.
     for port in [6060, 7070, 9000] {
@@ -472,7 +472,7 @@ async fn a_domain_gives_every_port_a_host_of_its_own() {
         public_url: Some("https://yard.example:8443".to_owned()),
         ..sandyard_server::ServerSettings::default()
     };
-    let app = TestApp::with(sandyard_provider::fake::FakeProvider::new(), settings).await;
+    let app = TestApp::with(sandyard_provider_fake::FakeProvider::new(), settings).await;
     let id = app.sandbox(Alice).await;
     let urls = app.get(Alice, &format!("/sandboxes/{id}/urls")).await.ok();
     assert_eq!(

@@ -3,7 +3,7 @@
 use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::ServerSettings;
 use serde_json::{Value, json};
 

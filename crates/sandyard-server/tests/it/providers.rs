@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::ServerSettings;
 use sandyard_service::ServiceSettings;
 use serde_json::{Value, json};

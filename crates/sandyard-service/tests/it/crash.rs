@@ -1,7 +1,8 @@
 //! A server that dies in the middle, and the one that comes after it.
 
 use sandyard_core::{Clock, SandboxId, SandboxStatus};
-use sandyard_provider::{InstanceSpec, Provider, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, Verb};
 use sandyard_service::{NodeSetup, Sandbox, Service};
 use sandyard_store::model::{
     InsertOutcome, NewEvent, NewSandbox, Operation, SandboxPatch, TimerPlan,

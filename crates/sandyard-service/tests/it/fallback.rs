@@ -1,7 +1,8 @@
 //! Another provider when the first choice cannot.
 
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
-use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, ProviderErrorKind, Verb};
 use sandyard_service::{CreateRequest, MountRequest, Sandbox, ServiceSettings};
 use sandyard_store::model::{NewEvent, NewSandbox, SandboxFilter, SandboxPatch, TimerPlan};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::network::{NetworkGrant, NetworkPolicy};
 use sandyard_core::{Caller, Clock, Role, SandboxId, Scope};
-use sandyard_provider::Provider;
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider::prelude::*;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_service::{
     CreateRequest, Event, EventFilter, NodeSetup, Sandbox, Service, ServiceSettings,
 };

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use sandyard_core::network::{NetworkPolicy, Target};
 use sandyard_core::{ErrorKind, SandboxState};
-use sandyard_provider::fake::FakeProvider;
-use sandyard_provider::{Provider, ProviderErrorKind, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{ProviderErrorKind, Verb};
+use sandyard_provider_fake::FakeProvider;
 use sandyard_service::{
     CreateRequest, ForkRequest, NodeConnector, NodeSetup, Sandbox, Service, ServiceSettings,
 };

@@ -1,7 +1,7 @@
 //! What should be against what is.
 
 use sandyard_core::{ErrorKind, SandboxId, SandboxState, SandboxStatus};
-use sandyard_provider::Provider;
+use sandyard_provider::prelude::*;
 
 use crate::harness::{HOUR_MS, TestEnv, alice};
 
@@ -52,7 +52,7 @@ async fn a_lost_instance_is_an_error_that_says_why_and_can_be_deleted() {
 #[tokio::test]
 async fn what_a_deleted_sandbox_left_goes_after_a_grace_period() {
     let env = TestEnv::new().await;
-    env.provider.add_stranger();
+    env.provider.add_foreign_instance();
     let kept = env.create().await;
     let gone = deleted(&env).await;
     env.provider.add_orphan(gone);

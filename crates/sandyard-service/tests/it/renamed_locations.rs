@@ -1,8 +1,9 @@
 //! Locations that get another name, and providers that are no longer configured.
 
 use sandyard_core::{Caller, ErrorKind, SandboxStatus};
-use sandyard_provider::fake::FakeProvider;
-use sandyard_provider::{Provider, Verb};
+use sandyard_provider::Verb;
+use sandyard_provider::prelude::*;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_service::{CreateRequest, ServiceSettings};
 
 use crate::harness::{alice, user};

@@ -1,8 +1,9 @@
 //! What users may ask of providers who are not admins.
 
 use sandyard_core::{Caller, ErrorKind};
-use sandyard_provider::fake::{FakeProvider, TEMPLATE};
-use sandyard_provider::{InstanceSpec, Provider, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{InstanceSpec, Verb};
+use sandyard_provider_fake::{FakeProvider, TEMPLATE};
 use sandyard_service::{CreateRequest, ForkRequest, Sandbox, ServiceSettings};
 
 use crate::harness::{admin, alice, user};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::{Caller, Clock, SandboxId};
-use sandyard_provider::Provider;
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider::prelude::*;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_service::{
     CreateRequest, Event, EventFilter, Sandbox, Service, ServiceError, ServiceSettings,
 };

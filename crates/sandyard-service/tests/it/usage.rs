@@ -21,12 +21,12 @@ async fn the_history_of_use_is_its_owners_and_wakes_nothing() {
     let error = service.usage_history(&bob, name, 0, i64::MAX).await;
     assert_eq!(error.unwrap_err().kind, ErrorKind::SandboxNotFound);
     let provider_id = sandbox.provider_id.clone().unwrap();
-    sandyard_provider::Provider::pause(&env.provider, &provider_id)
+    sandyard_provider::Instances::pause(&env.provider, &provider_id)
         .await
         .unwrap();
     let paused = service.usage_history(&alice(), name, 0, i64::MAX).await;
     assert!(!paused.unwrap().is_empty());
-    let instance = sandyard_provider::Provider::inspect(&env.provider, &provider_id).await;
+    let instance = sandyard_provider::Instances::inspect(&env.provider, &provider_id).await;
     assert_eq!(instance.unwrap().unwrap().state, SandboxState::Paused);
 }
 

@@ -36,11 +36,12 @@ pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result
         ConfigCommand::Check { settings, format } => check(global, settings, *format),
         ConfigCommand::Show { settings, format } => {
             let loaded = settings.load(global)?;
-            let values = &loaded.values;
+            let values = &loaded.settings.values;
             format.print(&values.to_json(), values.to_table().trim_end())
         }
         ConfigCommand::Example => {
-            output::line(sandyard_config::example_toml().trim_end());
+            let table = sandyard_providers::Registry::BUILTIN.table();
+            output::line(sandyard_config::example_toml(&table).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

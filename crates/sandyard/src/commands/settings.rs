@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use sandyard_config::{Kind, Loaded, Setting, Sources};
+use sandyard_providers::Registry;
 
 use crate::global::{Global, default_data_dir};
 
@@ -24,13 +25,16 @@ impl SettingFlags {
         if let Some(folder) = global.data_dir_option() {
             flags.push((DATA_DIR_KEY.to_owned(), folder.display().to_string()));
         }
-        let sources = Sources::of_process(flags, self.config.clone(), default_data_dir())?;
+        let table = Registry::BUILTIN.table();
+        let sources = Sources::of_process(table, flags, self.config.clone(), default_data_dir())?;
         Ok(sandyard_config::load(&sources)?)
     }
 }
 
 fn flags() -> impl Iterator<Item = (&'static Setting, &'static str)> {
-    sandyard_config::all()
+    let settings: Vec<_> = Registry::BUILTIN.table().all().collect();
+    settings
+        .into_iter()
         .filter(|setting| setting.key != DATA_DIR_KEY)
         .filter_map(|setting| Some((setting, setting.flag?.trim_start_matches('-'))))
 }

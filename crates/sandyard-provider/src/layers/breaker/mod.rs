@@ -1,25 +1,26 @@
-//! Stops asking a provider that does not answer, and tries now and then whether it does again.
+//! A circuit breaker: rejects calls to a provider that does not answer, and probes now and then whether it answers again.
 
+mod no_answer;
 mod settings;
-mod silence;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use sandyard_core::Clock;
 use tokio::time::Instant;
 
-use super::layered::{Call, Layer, Work};
-use super::never_asked::was_never_asked;
+use super::layer::{Layer, Request};
+use super::rejected_locally::is_rejected_locally;
 use super::timeout::Effort;
 use crate::provider::Condition;
-use crate::{ProviderError, Result, Verb};
+use crate::{Answer, ProviderError, Result, Verb};
+use no_answer::{is_unanswered, rejection};
 pub use settings::BreakerSettings;
-use silence::{is_silence, refusal};
 
-/// Stops asking who does not answer.
+/// Rejects calls while the provider does not answer.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub(super) struct BreakerLayer {
     settings: BreakerSettings,
     clock: Clock,
     state: Mutex<State>,
@@ -27,71 +28,74 @@ pub(super) struct Breaker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Calls in a row that were not answered, other than the ones below.
+    /// Consecutive unanswered calls, health checks not included.
     failures: u32,
-    /// Questions whether it is there that were not answered, in a row. Apart from the others: somebody may say that it is
-    /// there and do nothing else.
-    unheard: u32,
-    /// What the last such question came to, since the last call that was answered.
-    is_heard: Option<bool>,
+    /// Consecutive unanswered health checks. They are counted apart: a provider may answer health checks and nothing else.
+    failed_health_checks: u32,
+    /// Result of the last health check since the last answered call.
+    is_healthy: Option<bool>,
+    /// Message of the last failure.
     reason: Option<String>,
     first_failure: Option<Instant>,
+    /// When the breaker last opened or closed.
     changed_ms: Option<i64>,
-    /// Whether somebody is finding out what a call that failed means.
-    is_probed: bool,
-    /// What that came to of late.
+    /// Whether a probe after a failed call is in progress.
+    is_probing: bool,
+    /// Recent successful probes.
     probes: Probes,
-    /// Present: calls are refused.
-    pause: Option<Pause>,
+    /// Present while the breaker is open.
+    open: Option<Open>,
 }
 
+/// An open breaker.
 #[derive(Debug)]
-struct Pause {
+struct Open {
     length: Duration,
     until: Instant,
-    /// Whether the one call that may find out is under way.
-    is_tried: bool,
+    /// Whether the one trial call that may go through is in progress.
+    is_trial_running: bool,
 }
 
-/// How often it was found well, since when.
+/// Number of successful probes after failed calls, and since when.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probes {
     since: Option<Instant>,
-    well: u32,
+    successes: u32,
 }
 
 impl Probes {
-    /// So many within so long are enough to know that one instance, and not all of it, is in trouble: a look may be dear.
-    const ENOUGH: u32 = 5;
-    const WITHIN: Duration = Duration::from_secs(10);
+    /// This many successes within [`Self::WINDOW`] show that one instance, and not the provider, is in trouble. More probes are
+    /// not sent: a listing may be expensive.
+    const MAX_PROBES: u32 = 5;
+    const WINDOW: Duration = Duration::from_secs(10);
 
-    fn is_over(&self) -> bool {
+    fn is_expired(&self) -> bool {
         self.since
-            .is_none_or(|since| since.elapsed() >= Self::WITHIN)
+            .is_none_or(|since| since.elapsed() >= Self::WINDOW)
     }
 
-    fn are_enough(&self) -> bool {
-        self.well >= Self::ENOUGH && !self.is_over()
+    fn is_used_up(&self) -> bool {
+        self.successes >= Self::MAX_PROBES && !self.is_expired()
     }
 
     fn add(&mut self) {
-        if self.is_over() {
+        if self.is_expired() {
             *self = Self {
                 since: Some(Instant::now()),
-                well: 0,
+                successes: 0,
             };
         }
-        self.well += 1;
+        self.successes += 1;
     }
 }
 
 impl State {
     fn all_failures(&self) -> u32 {
-        self.failures.saturating_add(self.unheard)
+        self.failures.saturating_add(self.failed_health_checks)
     }
 }
 
-impl Breaker {
+impl BreakerLayer {
     pub(super) fn new(settings: BreakerSettings, clock: Clock) -> Self {
         Self {
             settings,
@@ -104,156 +108,159 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to find out, where it is time to and nobody else does.
-    fn try_now(&self) -> Option<Trial<'_>> {
+    /// The right to send a trial call, when the pause is over and no other trial is in progress.
+    fn begin_trial(&self) -> Option<Trial<'_>> {
         let mut state = self.state();
-        let pause = state.pause.as_mut()?;
-        if pause.is_tried || pause.until > Instant::now() {
+        let open = state.open.as_mut()?;
+        if open.is_trial_running || open.until > Instant::now() {
             return None;
         }
-        pause.is_tried = true;
+        open.is_trial_running = true;
         Some(Trial(self))
     }
 
-    /// Refuses calls while it is left alone.
-    fn check(&self, call: &Call<'_>) -> Result<()> {
+    /// Rejects the call while the breaker is open.
+    fn check(&self, request: &Request<'_>) -> Result<()> {
         let state = self.state();
-        let Some(pause) = &state.pause else {
+        let Some(open) = &state.open else {
             return Ok(());
         };
         let now = Instant::now();
         let silent = state
             .first_failure
             .map_or(Duration::ZERO, |first| now - first);
-        Err(refusal(
-            call,
-            silent,
-            pause.until.saturating_duration_since(now),
-        ))
+        let wait = open.until.saturating_duration_since(now);
+        Err(rejection(request, silent, wait))
     }
 
-    /// Learns from how a call ended.
-    fn learn<T>(&self, answer: &Result<T>, is_trial: bool) {
+    /// Counts the result of a call.
+    fn count<T>(&self, answer: &Result<T>, is_trial: bool) {
         match answer {
-            Err(error) if was_never_asked(error) => {}
-            Err(error) if is_silence(error) => {
-                self.failed(error, is_trial, |state| &mut state.failures);
+            Err(error) if is_rejected_locally(error) => {}
+            Err(error) if is_unanswered(error) => {
+                self.count_failure(error, is_trial, |state| &mut state.failures);
             }
-            _ => self.answered(),
+            _ => self.close(),
         }
     }
 
-    /// Learns from the answer to whether it is there. That it is does not make up for what it did not do.
-    fn learn_health<T>(&self, answer: &Result<T>, is_trial: bool) {
+    /// Counts the result of a health check. A success does not close the breaker: the provider may do nothing else.
+    fn count_health_check<T>(&self, answer: &Result<T>, is_trial: bool) {
         match answer {
-            Err(error) if was_never_asked(error) => {}
-            Err(error) if is_silence(error) => {
-                self.state().is_heard = Some(false);
-                self.failed(error, is_trial, |state| &mut state.unheard);
+            Err(error) if is_rejected_locally(error) => {}
+            Err(error) if is_unanswered(error) => {
+                self.state().is_healthy = Some(false);
+                self.count_failure(error, is_trial, |state| &mut state.failed_health_checks);
             }
-            _ => self.heard(),
+            _ => self.note_healthy(),
         }
     }
 
-    fn heard(&self) {
+    fn note_healthy(&self) {
         let mut state = self.state();
-        state.unheard = 0;
-        if state.failures == 0 && state.pause.is_none() {
+        state.failed_health_checks = 0;
+        if state.failures == 0 && state.open.is_none() {
             (state.reason, state.first_failure) = (None, None);
         }
-        let is_news = state.is_heard.replace(true) != Some(true);
-        if let Some(pause) = state.pause.as_mut().filter(|_| is_news) {
-            // It is back, by the look of it: the next call may find out.
-            pause.until = pause.until.min(Instant::now());
+        let has_changed = state.is_healthy.replace(true) != Some(true);
+        if let Some(open) = state.open.as_mut().filter(|_| has_changed) {
+            // The provider seems to be back: the next call may be a trial.
+            open.until = open.until.min(Instant::now());
         }
     }
 
-    fn answered(&self) {
+    fn close(&self) {
         let mut state = self.state();
-        let changed_ms = match state.pause {
+        let changed_ms = match state.open {
             Some(_) => Some(self.clock.now_ms()),
             None => state.changed_ms,
         };
         *state = State {
             changed_ms,
-            is_probed: state.is_probed,
+            is_probing: state.is_probing,
             probes: state.probes,
             ..State::default()
         };
     }
 
-    fn failed(&self, error: &ProviderError, is_trial: bool, count: fn(&mut State) -> &mut u32) {
+    fn count_failure(
+        &self,
+        error: &ProviderError,
+        is_trial: bool,
+        counter: fn(&mut State) -> &mut u32,
+    ) {
         let mut state = self.state();
         let now = Instant::now();
-        let count = count(&mut state);
+        let count = counter(&mut state);
         *count = count.saturating_add(1);
         state.reason = Some(error.message.clone());
         state.first_failure.get_or_insert(now);
-        let length = match &state.pause {
+        let length = match &state.open {
             None if state.all_failures() < self.settings.failures => return,
             None => {
                 state.changed_ms = Some(self.clock.now_ms());
                 self.settings.first_pause
             }
-            Some(pause) if is_trial => (pause.length * 2).min(self.settings.longest_pause),
-            // It was under way when the others failed and changes nothing.
+            Some(open) if is_trial => (open.length * 2).min(self.settings.longest_pause),
+            // The call was in progress when the breaker opened, and changes nothing.
             Some(_) => return,
         };
-        state.pause = Some(Pause {
+        state.open = Some(Open {
             length,
             until: now + length,
-            is_tried: false,
+            is_trial_running: false,
         });
     }
 
-    /// Finds out whether it is there and does anything, with questions that are short and do no harm.
-    async fn probe(&self, call: &Call<'_>, is_trial: bool) {
-        let health = (call.health)().await;
-        self.learn_health(&health, is_trial);
-        if !health.as_ref().is_err_and(is_silence)
-            && let Some(look) = self.look(call).await
+    /// Checks with two short, harmless calls whether the provider is there and does its work.
+    async fn probe(&self, request: &Request<'_>, is_trial: bool) {
+        let health = request.check_health().await;
+        self.count_health_check(&health, is_trial);
+        if !health.as_ref().is_err_and(is_unanswered)
+            && let Some(listing) = self.list(request).await
         {
-            self.learn(&look, is_trial);
+            self.count(&listing, is_trial);
         }
     }
 
-    /// The same for a call that failed, which one answer serves as well as many: who comes while it is looked for goes without.
-    async fn probe_once(&self, call: &Call<'_>, is_trial: bool) {
+    /// Probes after a failed call, unless a probe is in progress or recent ones are enough.
+    async fn probe_once(&self, request: &Request<'_>, is_trial: bool) {
         {
             let mut state = self.state();
-            if state.is_probed || state.probes.are_enough() {
+            if state.is_probing || state.probes.is_used_up() {
                 return;
             }
-            state.is_probed = true;
+            state.is_probing = true;
         }
-        let _probe = Probe(self);
-        self.probe(call, is_trial).await;
+        let _probing = Probing(self);
+        self.probe(request, is_trial).await;
         let mut state = self.state();
-        if state.pause.is_none() && state.all_failures() == 0 {
+        if state.open.is_none() && state.all_failures() == 0 {
             state.probes.add();
         }
     }
 
-    /// Has it look at what it has; none: it is there, and still at it.
-    async fn look(&self, call: &Call<'_>) -> Option<Result<()>> {
-        let looked = tokio::time::timeout(self.settings.look, (call.look)()).await;
-        looked.ok()
+    /// Has the provider list its instances; `None` when it is still at it after a while.
+    async fn list(&self, request: &Request<'_>) -> Option<Result<()>> {
+        let listing = tokio::time::timeout(self.settings.list_timeout, request.list()).await;
+        listing.ok()
     }
 
-    /// Asks whether it is there, which is never refused. While it is left alone this also finds out whether it does anything.
-    async fn health<T>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let trial = self.try_now();
-        let answer = work().await;
-        self.learn_health(&answer, trial.is_some());
-        let Some(_trial) = trial.or_else(|| self.try_now()) else {
+    /// Sends a health check, which is never rejected. While the breaker is open, a successful one is followed by a listing as
+    /// trial.
+    async fn check_health(&self, request: &Request<'_>) -> Result<Answer> {
+        let trial = self.begin_trial();
+        let answer = request.send().await;
+        self.count_health_check(&answer, trial.is_some());
+        let Some(_trial) = trial.or_else(|| self.begin_trial()) else {
             return answer;
         };
         if answer.is_ok()
-            && let Some(look) = self.look(call).await
+            && let Some(listing) = self.list(request).await
         {
-            self.learn(&look, true);
-            if let Err(error) = look
-                && is_silence(&error)
+            self.count(&listing, true);
+            if let Err(error) = listing
+                && is_unanswered(&error)
             {
                 return Err(error);
             }
@@ -262,33 +269,34 @@ impl Breaker {
     }
 }
 
-impl Layer for Breaker {
-    async fn around<T: Send>(&self, call: &Call<'_>, work: &Work<'_, T>) -> Result<T> {
-        let effort = match call.verb {
-            // Nothing is dialled for it, so that its answer tells nothing; and agents may answer where their provider does not.
-            Verb::Agent => return work().await,
+#[async_trait]
+impl Layer for BreakerLayer {
+    async fn handle(&self, request: &Request<'_>) -> Result<Answer> {
+        let effort = match request.verb() {
+            // Nothing is dialled for it, so its answer says nothing; and agents may answer where their provider does not.
+            Verb::Agent => return request.send().await,
             verb => Effort::of(verb),
         };
         if effort == Effort::Health {
-            return self.health(call, work).await;
+            return self.check_health(request).await;
         }
-        let mut trial = self.try_now();
+        let mut trial = self.begin_trial();
         if trial.is_some() && effort != Effort::Read {
-            // What takes long, or cannot be repeated, does not find out whether anybody is there.
-            self.probe(call, true).await;
+            // A call that takes long or cannot be repeated is no trial.
+            self.probe(request, true).await;
             trial = None;
         }
         if trial.is_none() {
-            self.check(call)?;
+            self.check(request)?;
         }
-        let answer = work().await;
-        // One instance may be in trouble of its own, which tells nothing of the others: what the probe comes to counts.
-        let is_about_one = !call.subject.is_empty() || effort != Effort::Read;
+        let answer = request.send().await;
+        // A failure about one instance says nothing about the others: the probe's result counts instead.
+        let is_about_one = !request.subject().is_empty() || effort != Effort::Read;
         match &answer {
-            Err(error) if is_about_one && is_silence(error) && !was_never_asked(error) => {
-                self.probe_once(call, trial.is_some()).await;
+            Err(error) if is_about_one && is_unanswered(error) && !is_rejected_locally(error) => {
+                self.probe_once(request, trial.is_some()).await;
             }
-            _ => self.learn(&answer, trial.is_some()),
+            _ => self.count(&answer, trial.is_some()),
         }
         drop(trial);
         answer
@@ -296,12 +304,12 @@ impl Layer for Breaker {
 
     fn condition(&self, inner: Condition) -> Condition {
         let state = self.state();
-        if state.pause.is_none() && state.all_failures() == 0 && !inner.is_reachable {
-            // What lies inside knows better.
+        if state.open.is_none() && state.all_failures() == 0 && !inner.is_reachable {
+            // The inner provider knows better.
             return inner;
         }
         Condition {
-            is_reachable: state.pause.is_none() && inner.is_reachable,
+            is_reachable: state.open.is_none() && inner.is_reachable,
             since_ms: state.changed_ms.or(inner.since_ms),
             failures: state.all_failures(),
             reason: state.reason.clone().or(inner.reason),
@@ -310,22 +318,22 @@ impl Layer for Breaker {
     }
 }
 
-/// The right to find out. Gives way to the next when its call is over, whether it was waited for or not.
-struct Trial<'a>(&'a Breaker);
+/// The right to send a trial call. Dropping it allows the next trial.
+struct Trial<'a>(&'a BreakerLayer);
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        if let Some(pause) = &mut self.0.state().pause {
-            pause.is_tried = false;
+        if let Some(open) = &mut self.0.state().open {
+            open.is_trial_running = false;
         }
     }
 }
 
-/// The finding out what a call that failed means. The next may when it is over, whether it was waited for or not.
-struct Probe<'a>(&'a Breaker);
+/// A probe in progress. Dropping it allows the next one.
+struct Probing<'a>(&'a BreakerLayer);
 
-impl Drop for Probe<'_> {
+impl Drop for Probing<'_> {
     fn drop(&mut self) {
-        self.0.state().is_probed = false;
+        self.0.state().is_probing = false;
     }
 }

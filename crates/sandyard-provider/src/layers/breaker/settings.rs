@@ -1,19 +1,19 @@
-//! When a breaker breaks.
+//! When the circuit breaker opens.
 
 use std::time::Duration;
 
-/// When to stop asking, and for how long.
+/// When calls are rejected, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// Calls in a row that were not answered.
+    /// Number of consecutive unanswered calls that opens the breaker.
     pub failures: u32,
-    /// How long nothing is asked then; twice as long after each trial that fails.
+    /// How long calls are rejected then; twice as long after each failed trial.
     pub first_pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// How long a look at all there is may take that is to find out whether a provider does anything. One that takes
-    /// longer tells nothing: there may be much to look at.
-    pub look: Duration,
+    /// How long a probe waits for a listing. A listing that takes longer says nothing about the provider's health: it may have
+    /// many instances.
+    pub list_timeout: Duration,
 }
 
 impl Default for BreakerSettings {
@@ -22,7 +22,7 @@ impl Default for BreakerSettings {
             failures: 5,
             first_pause: Duration::from_secs(5),
             longest_pause: Duration::from_secs(60),
-            look: Duration::from_secs(15),
+            list_timeout: Duration::from_secs(15),
         }
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_core::Clock;
-use sandyard_provider::fake::FakeProvider;
 use sandyard_provider::layers::{self, BreakerSettings, LayerSettings, LimitSettings};
-use sandyard_provider::{
-    Condition, Pending, Provider, ProviderError, ProviderErrorKind, Retry, Verb,
-};
+use sandyard_provider::prelude::*;
+use sandyard_provider::{Condition, Pending, ProviderError, ProviderErrorKind, Retry, Verb};
+use sandyard_provider_fake::FakeProvider;
 
 use crate::common::{layered, spec};
 
@@ -47,12 +46,12 @@ async fn after_five_failures_in_a_row_nobody_is_asked() {
     assert_eq!(condition.since_ms, Some(7));
     assert_eq!(
         condition.reason.as_deref(),
-        Some("`list` failed as the test wanted")
+        Some("`list` failed as the test pool")
     );
     tokio::time::advance(Duration::from_secs(2)).await;
-    let asked = fake.calls().len();
+    let calls = fake.calls().len();
     let error = stack.delete("one").await.expect_err("refused");
-    assert_eq!(fake.calls().len(), asked, "it was not asked");
+    assert_eq!(fake.calls().len(), calls, "it was not calls");
     assert_eq!(error.kind, ProviderErrorKind::Unavailable);
     assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
     assert_eq!(
@@ -66,12 +65,12 @@ async fn a_trial_that_fails_doubles_the_pause_and_one_that_works_ends_it() {
     let (fake, stack) = open().await;
     for pause in [5, 10, 20, 40, 60, 60] {
         tokio::time::advance(Duration::from_millis(pause * 1000 - 1)).await;
-        let asked = fake.calls().len();
+        let calls = fake.calls().len();
         fail(&stack, 1).await;
-        assert_eq!(fake.calls().len(), asked, "before {pause} s are over");
+        assert_eq!(fake.calls().len(), calls, "before {pause} s are over");
         tokio::time::advance(Duration::from_millis(1)).await;
         fail(&stack, 3).await;
-        assert_eq!(fake.calls().len(), asked + 1, "one trial after {pause} s");
+        assert_eq!(fake.calls().len(), calls + 1, "one trial after {pause} s");
     }
     fake.set_reachable(true);
     tokio::time::advance(Duration::from_secs(60)).await;
@@ -240,7 +239,7 @@ async fn one_instances_own_trouble_is_not_the_providers() {
         stack.pause("one").await.expect_err("too long");
     }
     assert_eq!(stack.condition(), Condition::default());
-    // It is not asked for all it has again and again for that.
+    // It is not calls for all it has again and again for that.
     assert_eq!(fake.count(Verb::List), 5);
     tokio::time::advance(Duration::from_secs(10)).await;
     // Where nothing else is done either, it counts.

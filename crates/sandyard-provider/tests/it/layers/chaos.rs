@@ -40,9 +40,9 @@ async fn each_fault_is_what_it_says() {
         assert_eq!(answer.err().map(|error| error.kind), kind);
         assert_eq!(fake.instances().len(), made);
     }
-    let began = Instant::now();
+    let started = Instant::now();
     stack.list().await.expect("slow");
-    assert_eq!(began.elapsed(), slow);
+    assert_eq!(started.elapsed(), slow);
     let hangs = tokio::time::timeout(Duration::from_secs(86_400), stack.list());
     assert!(hangs.await.is_err());
     assert_eq!(fake.count(Verb::List), 1, "what hangs does nothing");

@@ -1,4 +1,4 @@
-//! Turns: each kind of call by itself.
+//! Turns: each kind of call alone.
 
 use std::time::Duration;
 
@@ -27,16 +27,16 @@ async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
         async move { stack.create(&spec("one")).await }
     });
     gate.reached_by(1).await;
-    let began = Instant::now();
+    let started = Instant::now();
     stack.delete("nobody").await.expect("its own turn");
     stack.list().await.expect("its own turn");
     let missing = stack.snapshot("nobody", "copy").await.expect_err("nobody");
     assert_eq!(missing.kind, ProviderErrorKind::NotFound, "its own turn");
     stack.check_health().await.expect("no turn needed");
-    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(started.elapsed(), Duration::ZERO);
     assert_eq!(stack.condition().calls, 1);
     let second = stack.create(&spec("two")).await.expect_err("no turn");
-    assert_eq!(began.elapsed(), LimitSettings::default().long_wait);
+    assert_eq!(started.elapsed(), LimitSettings::default().long_wait);
     assert_eq!(
         (second.kind, second.retry),
         (ProviderErrorKind::NoCapacity, Retry::Later)
@@ -45,7 +45,7 @@ async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
         second.message,
         "provider `fake` is busy: `create` waited 180 s for its turn"
     );
-    assert_eq!(fake.count(Verb::Create), 1, "the provider was not asked");
+    assert_eq!(fake.count(Verb::Create), 1, "the provider was not calls");
     gate.release();
     first.await.expect("ends").expect("create");
     assert_eq!(stack.condition().calls, 0);

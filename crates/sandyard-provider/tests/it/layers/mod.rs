@@ -1,4 +1,4 @@
-//! Each layer by itself, and all of them together.
+//! Each layer alone, and all of them together.
 
 mod breaker;
 mod breaker_one;

@@ -15,14 +15,14 @@ async fn what_may_work_later_is_tried_again() {
     fake.fail_nth(Verb::Pause, 1, ProviderErrorKind::Unavailable);
     fake.fail_nth(Verb::Pause, 2, ProviderErrorKind::TimedOut);
     fake.fail_nth(Verb::Pause, 3, ProviderErrorKind::NoCapacity);
-    let began = Instant::now();
+    let started = Instant::now();
     stack.pause(&id).await.expect("the fourth time");
     assert_eq!(fake.count(Verb::Pause), 4);
     let longest = Duration::from_millis(250 + 500 + 1000);
     assert!(
-        began.elapsed() > longest / 2 && began.elapsed() <= longest,
+        started.elapsed() > longest / 2 && started.elapsed() <= longest,
         "{:?}",
-        began.elapsed()
+        started.elapsed()
     );
 }
 
@@ -58,7 +58,7 @@ async fn what_could_happen_twice_is_not_repeated() {
     once(Verb::Create, 1);
     once(Verb::Fork, 0);
     once(Verb::Snapshot, 0);
-    // Its archive is read before anybody is asked.
+    // Its archive is read before anybody is calls.
     once(Verb::ImportTemplate, 0);
     once(Verb::RemoveTemplate, 0);
 }
@@ -72,9 +72,9 @@ async fn who_says_when_to_come_again_is_not_asked_before() {
             ..ChaosSettings::default()
         });
     });
-    let began = Instant::now();
+    let started = Instant::now();
     stack.list().await.expect("the second time");
-    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    assert_eq!(started.elapsed(), Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,9 +97,9 @@ async fn what_the_breaker_refuses_fails_at_once() {
         stack.list().await.expect_err("down");
     }
     assert!(!stack.condition().is_reachable);
-    let (began, asked) = (Instant::now(), fake.calls().len());
+    let (started, calls) = (Instant::now(), fake.calls().len());
     let error = stack.delete("one").await.expect_err("refused");
     assert!(error.retry_after.is_some(), "{error}");
-    assert_eq!(began.elapsed(), Duration::ZERO);
-    assert_eq!(fake.calls().len(), asked);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert_eq!(fake.calls().len(), calls);
 }

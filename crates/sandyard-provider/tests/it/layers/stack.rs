@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use sandyard_core::Clock;
+use sandyard_provider::Verb;
 use sandyard_provider::conformance::{self, Options};
-use sandyard_provider::fake::FakeProvider;
 use sandyard_provider::layers::{self, LayerSettings, RetrySettings};
-use sandyard_provider::{Provider, Verb};
+use sandyard_provider::prelude::*;
+use sandyard_provider_fake::FakeProvider;
 
 #[tokio::test]
 async fn with_all_layers_it_passes_the_suite() {
@@ -17,7 +18,7 @@ async fn with_all_layers_it_passes_the_suite() {
         Clock::System,
     );
     let options = Options {
-        strangers: vec![fake.add_stranger()],
+        foreign_instances: vec![fake.add_foreign_instance()],
         ..Options::default()
     };
     let bare = conformance::run(Arc::new(fake.clone()), &options).await;
@@ -45,7 +46,7 @@ async fn with_faults_before_the_work_it_passes_the_suite_all_the_same() {
     let settings = LayerSettings {
         chaos: Some(format!("seed=1,{rules}").parse().expect("fine")),
         retry: Some(RetrySettings {
-            tries: 20,
+            attempts: 20,
             total: std::time::Duration::from_secs(300),
             ..RetrySettings::default()
         }),

@@ -20,9 +20,9 @@ async fn a_call_that_hangs_ends_after_the_time_of_its_kind() {
         Verb::Create,
     ];
     let _held = held.map(|verb| fake.hold(verb));
-    let began = Instant::now();
+    let started = Instant::now();
     let health = stack.check_health().await.expect_err("hangs");
-    assert_eq!(began.elapsed(), settings.health);
+    assert_eq!(started.elapsed(), settings.health);
     assert_eq!(
         (health.kind, health.retry),
         (ProviderErrorKind::TimedOut, Retry::Later)
@@ -31,18 +31,18 @@ async fn a_call_that_hangs_ends_after_the_time_of_its_kind() {
         health.message,
         "provider `fake` did not answer `check_health` within 5 s"
     );
-    let began = Instant::now();
+    let started = Instant::now();
     stack.list().await.expect_err("hangs");
-    assert_eq!(began.elapsed(), settings.list);
-    let began = Instant::now();
+    assert_eq!(started.elapsed(), settings.list);
+    let started = Instant::now();
     stack.inspect("one").await.expect_err("hangs");
-    assert_eq!(began.elapsed(), settings.read);
-    let began = Instant::now();
+    assert_eq!(started.elapsed(), settings.read);
+    let started = Instant::now();
     stack.delete("one").await.expect_err("hangs");
-    assert_eq!(began.elapsed(), settings.change);
-    let began = Instant::now();
+    assert_eq!(started.elapsed(), settings.change);
+    let started = Instant::now();
     stack.create(&spec("one")).await.expect_err("hangs");
-    assert_eq!(began.elapsed(), settings.long);
+    assert_eq!(started.elapsed(), settings.long);
 }
 
 #[tokio::test(start_paused = true)]

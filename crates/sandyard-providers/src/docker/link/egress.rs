@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::OwnedReadHalf;
 
 use super::channel::Channel;
-use super::pair;
+use super::tcp_pair;
 
 /// Opens a channel of that number, waiting for as long as the agent does not answer.
 pub(super) async fn open(mux: &Mux, number: u32) -> io::Result<LinkStream> {
@@ -61,7 +61,7 @@ pub(super) async fn hand_over(
     frame: &[u8],
     carried: LinkStream,
 ) -> io::Result<()> {
-    let (ours, gateways) = pair::connected().await?;
+    let (ours, gateways) = tcp_pair::connected().await?;
     // Until the gateway has it, and after that until all of it is there.
     splice::reset(&ours);
     channel.say(frame, Some(gateways.as_fd())).await?;

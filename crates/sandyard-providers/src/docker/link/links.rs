@@ -12,8 +12,8 @@ use tokio::sync::{
 };
 
 use super::OpenLink;
-use super::one::Link;
-use super::way::Way;
+use super::connection::Link;
+use super::dial::LinkDialler;
 
 /// How long a link may take: a container engine that is busy, and an agent that starts.
 const OPENING: Duration = Duration::from_secs(60);
@@ -35,21 +35,21 @@ struct Inner {
     opener: Arc<dyn OpenLink>,
     /// Where links live. A gateway asks for them too, and has threads of its own, which end before ours.
     runtime: Handle,
-    places: Mutex<Places>,
+    slots: Mutex<LinkSlots>,
     turns: Semaphore,
     /// Held by those who open a link to a container, and alone by whoever freezes it.
     calm: Mutex<HashMap<String, Weak<RwLock<()>>>>,
 }
 
 #[derive(Default)]
-struct Places {
+struct LinkSlots {
     /// Counts attempts, to tell one from another.
     attempts: u64,
-    by_id: HashMap<String, Place>,
+    by_id: HashMap<String, LinkSlot>,
 }
 
 #[derive(Default)]
-struct Place {
+struct LinkSlot {
     link: Option<Arc<Link>>,
     opening: Option<Opening>,
 }
@@ -69,7 +69,7 @@ impl Links {
             inner: Arc::new(Inner {
                 opener,
                 runtime: Handle::current(),
-                places: Mutex::default(),
+                slots: Mutex::default(),
                 turns: Semaphore::new(AT_ONCE),
                 calm: Mutex::default(),
             }),
@@ -78,13 +78,13 @@ impl Links {
 
     /// The way to the agent of a container. Nothing is opened before it is used.
     pub(crate) fn way(&self, id: &str) -> Arc<dyn Dial> {
-        Arc::new(Way::new(self.clone(), id))
+        Arc::new(LinkDialler::new(self.clone(), id))
     }
 
     /// Closes the link to a container, if there is one, and all connections over it: it has stopped, or is gone.
     pub(crate) fn forget(&self, id: &str) {
-        let place = self.inner.places().by_id.remove(id);
-        if let Some(link) = place.and_then(|place| place.link) {
+        let slot = self.inner.slots().by_id.remove(id);
+        if let Some(link) = slot.and_then(|slot| slot.link) {
             link.mux.close();
         }
     }
@@ -99,23 +99,23 @@ impl Links {
 
     /// Forgets those that have ended, of containers that others have removed.
     pub(crate) fn tidy(&self) {
-        let is_used = |place: &Place| {
-            let link = place.link.as_ref();
-            place.opening.is_some() || link.is_some_and(|link| !link.has_ended())
+        let is_used = |slot: &LinkSlot| {
+            let link = slot.link.as_ref();
+            slot.opening.is_some() || link.is_some_and(|link| !link.has_ended())
         };
-        self.inner.places().by_id.retain(|_, place| is_used(place));
+        self.inner.slots().by_id.retain(|_, slot| is_used(slot));
     }
 
     /// How many containers are known.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.inner.places().by_id.len()
+        self.inner.slots().by_id.len()
     }
 
     /// Closes all of them.
     pub(crate) fn close_all(&self) {
-        let all = std::mem::take(&mut self.inner.places().by_id);
-        for link in all.into_values().filter_map(|place| place.link) {
+        let all = std::mem::take(&mut self.inner.slots().by_id);
+        for link in all.into_values().filter_map(|slot| slot.link) {
             link.mux.close();
         }
     }
@@ -135,19 +135,19 @@ impl Links {
     }
 
     fn find_or_begin(&self, id: &str) -> Result<Arc<Link>, watch::Receiver<Option<Outcome>>> {
-        let mut places = self.inner.places();
-        places.attempts += 1;
-        let attempt = places.attempts;
-        let place = places.by_id.entry(id.to_owned()).or_default();
-        if let Some(opening) = &place.opening {
+        let mut slots = self.inner.slots();
+        slots.attempts += 1;
+        let attempt = slots.attempts;
+        let slot = slots.by_id.entry(id.to_owned()).or_default();
+        if let Some(opening) = &slot.opening {
             return Err(opening.outcome.clone());
         }
-        let good = place.link.as_ref();
+        let good = slot.link.as_ref();
         if let Some(link) = good.filter(|link| !link.has_ended() && !link.is_silent()) {
             return Ok(link.clone());
         }
         let (telling, outcome) = watch::channel(None);
-        place.opening = Some(Opening {
+        slot.opening = Some(Opening {
             attempt,
             outcome: outcome.clone(),
         });
@@ -169,8 +169,8 @@ impl Links {
 }
 
 impl Inner {
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, LinkSlots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn calm(&self, id: &str) -> Arc<RwLock<()>> {
@@ -248,10 +248,10 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Puts the link in its place. One that was there before is closed only if there is a better one: the container may be paused.
+    /// Puts the link in its slot. One that was there before is closed only if there is a better one: the container may be paused.
     fn settle(self, mut outcome: Outcome) -> Outcome {
-        let mut places = self.inner.places();
-        let Some(place) = self.place(&mut places) else {
+        let mut slots = self.inner.slots();
+        let Some(slot) = self.slot(&mut slots) else {
             if let Ok(link) = &outcome {
                 link.mux.close();
             }
@@ -261,18 +261,18 @@ impl Attempt<'_> {
             ));
         };
         if let Ok(link) = &mut outcome
-            && let Some(old) = place.link.replace(link.clone())
+            && let Some(old) = slot.link.replace(link.clone())
         {
             old.mux.close();
         }
         outcome
     }
 
-    /// The container's place, unless it was forgotten meanwhile.
-    fn place<'a>(&self, places: &'a mut Places) -> Option<&'a mut Place> {
-        let place = places.by_id.get_mut(self.id);
-        place.filter(|place| {
-            let opening = place.opening.as_ref();
+    /// The container's slot, unless it was forgotten meanwhile.
+    fn slot<'a>(&self, slots: &'a mut LinkSlots) -> Option<&'a mut LinkSlot> {
+        let slot = slots.by_id.get_mut(self.id);
+        slot.filter(|slot| {
+            let opening = slot.opening.as_ref();
             opening.is_some_and(|opening| opening.attempt == self.attempt)
         })
     }
@@ -280,12 +280,12 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let mut places = self.inner.places();
-        if let Some(place) = self.place(&mut places) {
-            place.opening = None;
-            let link = place.link.as_ref();
+        let mut slots = self.inner.slots();
+        if let Some(slot) = self.slot(&mut slots) {
+            slot.opening = None;
+            let link = slot.link.as_ref();
             if link.is_none_or(|link| link.has_ended()) {
-                places.by_id.remove(self.id);
+                slots.by_id.remove(self.id);
             }
         }
     }

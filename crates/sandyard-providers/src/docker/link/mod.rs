@@ -4,13 +4,13 @@
 //! Each is a task of its own, and what comes from one container can end that container's link and nothing else.
 
 mod channel;
+mod connection;
+mod dial;
 mod egress;
 mod links;
-mod one;
-mod pair;
+mod tcp_pair;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! What is refused, and how that is said.
 
 use futures_util::future::join_all;
-use sandyard_provider::fake::FakeProvider;
 use sandyard_provider::{ProviderErrorKind, Verb};
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::ServerSettings;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What a sandbox may reach, and who may open its ports.
 
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_server::ServerSettings;
 use serde_json::{Value, json};
 

@@ -36,7 +36,7 @@ impl Service {
             status: Some(SandboxStatus::Running),
             provider_id: Some(instance.id),
             limits: Some(instance.limits),
-            limitations: Some(instance.lacks),
+            limitations: Some(instance.limitations),
             started_ms: Some(instance.started_ms.unwrap_or(now_ms)),
             last_activity_ms: Some(now_ms),
             fixed_end_ms: (claim.row.expiry == Expiry::Fixed)

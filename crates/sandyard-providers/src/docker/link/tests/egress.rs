@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::yard::{Yard, until};
+use super::env::{TestEnv, until};
 
 struct Out {
-    yard: Yard,
+    env: TestEnv,
     gateway: Option<Gateway>,
     flows: mpsc::Receiver<Flow>,
 }
@@ -20,10 +20,10 @@ struct Out {
 impl Out {
     /// Programs may reach this machine, if the policy lets them.
     fn new(policy: NetworkPolicy) -> Self {
-        let yard = Yard::with(&["--proxy", "127.0.0.1:0"]);
-        let (gateway, flows) = start(&yard, policy);
+        let env = TestEnv::with(&["--proxy", "127.0.0.1:0"]);
+        let (gateway, flows) = start(&env, policy);
         Self {
-            yard,
+            env,
             gateway: Some(gateway),
             flows,
         }
@@ -42,7 +42,7 @@ impl Out {
     }
 
     async fn connect_once(&self, port: u16) -> (TcpStream, String) {
-        let proxy = &self.yard.doors["proxy"];
+        let proxy = &self.env.doors["proxy"];
         let mut program = TcpStream::connect(proxy).await.expect("the proxy");
         let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n");
         program.write_all(ask.as_bytes()).await.expect("ask");
@@ -54,8 +54,8 @@ impl Out {
     }
 }
 
-fn start(yard: &Yard, policy: NetworkPolicy) -> (Gateway, mpsc::Receiver<Flow>) {
-    let mut settings = GatewaySettings::new(yard.folder.path().join("gateway"));
+fn start(env: &TestEnv, policy: NetworkPolicy) -> (Gateway, mpsc::Receiver<Flow>) {
+    let mut settings = GatewaySettings::new(env.folder.path().join("gateway"));
     settings.reachable = vec!["127.0.0.1".parse::<Target>().expect("a target")];
     let (gateway, flows) = Gateway::start(settings).expect("a gateway");
     let grant = NetworkGrant {
@@ -65,7 +65,7 @@ fn start(yard: &Yard, policy: NetworkPolicy) -> (Gateway, mpsc::Receiver<Flow>) 
         secrets: Vec::new(),
         is_leading: true,
     };
-    gateway.attach("one", yard.endpoint(), grant);
+    gateway.attach("one", env.endpoint(), grant);
     (gateway, flows)
 }
 
@@ -152,11 +152,11 @@ async fn the_way_out_comes_back_after_a_broken_link_and_a_new_gateway() {
         if round == 1 {
             // One gateway at a time, as when a server starts anew: the old one's threads end with it.
             out.gateway = None;
-            let (gateway, flows) = start(&out.yard, NetworkPolicy::default());
+            let (gateway, flows) = start(&out.env, NetworkPolicy::default());
             (out.gateway, out.flows) = (Some(gateway), flows);
         } else {
-            out.yard.opener.kill_all();
-            until(|| out.yard.opener.have_all_ended()).await;
+            out.env.opener.kill_all();
+            until(|| out.env.opener.have_all_ended()).await;
             let mut rest = Vec::new();
             program.read_to_end(&mut rest).await.expect_err("a reset");
         }

@@ -12,8 +12,8 @@ use sandyard_link::{EGRESS_READY, Inbound, LinkStream, Mux, Side, StreamKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 
-use super::yard::{Yard, sh};
-use crate::docker::link::one::Link;
+use super::env::{TestEnv, sh};
+use crate::docker::link::connection::Link;
 use crate::docker::link::{Links, OpenLink};
 
 /// Hands out what a test plays the other end of.
@@ -53,7 +53,7 @@ async fn next(inbound: &mut Inbound, kind: StreamKind) -> LinkStream {
 async fn garbage_ends_a_link_and_harms_no_other() {
     let (sender, mut opened) = mpsc::unbounded_channel();
     let links = Links::new(Arc::new(Played(sender)));
-    let yard = Yard::new();
+    let env = TestEnv::new();
     for garbage in [
         b"OCI runtime exec failed: no such file\r\n".to_vec(),
         vec![0xff; 4096],
@@ -72,7 +72,7 @@ async fn garbage_ends_a_link_and_harms_no_other() {
             .expect("in time")
             .expect("no panic")
             .expect_err("an error");
-        assert_eq!(sh(&yard.client(), "echo 1").await, "1\n");
+        assert_eq!(sh(&env.client(), "echo 1").await, "1\n");
     }
 }
 

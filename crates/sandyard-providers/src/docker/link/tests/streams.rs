@@ -7,12 +7,12 @@ use sandyard_agent_client::AgentClient;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::yard::{Yard, sh};
+use super::env::{TestEnv, sh};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_streams_at_once_do_not_mix() {
-    let yard = Yard::new();
-    let client = yard.client();
+    let env = TestEnv::new();
+    let client = env.client();
     let runs = (0..60).map(|number| {
         let client = client.clone();
         async move {
@@ -25,9 +25,9 @@ async fn many_streams_at_once_do_not_mix() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_mebibytes_arrive_as_they_were_sent() {
-    let yard = Yard::new();
-    let client = AgentClient::patient(yard.endpoint());
-    let path = yard.folder.path().join("file").display().to_string();
+    let env = TestEnv::new();
+    let client = AgentClient::patient(env.endpoint());
+    let path = env.folder.path().join("file").display().to_string();
     let bytes: Vec<u8> = (0..100_u32 << 18).flat_map(u32::to_le_bytes).collect();
     client
         .write_file(&path, bytes.clone())
@@ -39,7 +39,7 @@ async fn a_hundred_mebibytes_arrive_as_they_were_sent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_direction_ends_before_the_other() {
-    let yard = Yard::new();
+    let env = TestEnv::new();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("a port");
@@ -51,7 +51,7 @@ async fn one_direction_ends_before_the_other() {
         heard.reverse();
         socket.write_all(&heard).await.expect("answer");
     });
-    let mut stream = yard.client().dial(port).await.expect("dial");
+    let mut stream = env.client().dial(port).await.expect("dial");
     let question: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     stream.write_all(&question).await.expect("ask");
     stream.shutdown().await.expect("end");
@@ -63,7 +63,7 @@ async fn one_direction_ends_before_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_nobody_reads_stops_no_other() {
-    let yard = Yard::new();
+    let env = TestEnv::new();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("a port");
@@ -73,9 +73,9 @@ async fn a_stream_that_nobody_reads_stops_no_other() {
         let (mut socket, _) = listener.accept().await.expect("a connection");
         while socket.write_all(&piece).await.is_ok() {}
     });
-    let unread = yard.client().dial(port).await.expect("dial");
+    let unread = env.client().dial(port).await.expect("dial");
     for _ in 0..20 {
-        assert_eq!(sh(&yard.client(), "echo 1").await, "1\n");
+        assert_eq!(sh(&env.client(), "echo 1").await, "1\n");
     }
     drop(unread);
     // The other end learns that it is gone.

@@ -11,7 +11,7 @@ use sandyard_agent_client::wire::host::InitRequest;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::yard::{Yard, sh, until};
+use super::env::{TestEnv, sh, until};
 use crate::docker::link::links::{AT_ONCE, COUNTS};
 use crate::docker::link::{Links, OpenLink};
 
@@ -136,14 +136,14 @@ async fn whoever_waits_for_a_copy_is_told_in_the_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_of_containers_that_others_removed_are_forgotten() {
-    let yard = Yard::new();
-    assert_eq!(sh(&yard.client(), "echo 1").await, "1\n");
-    yard.links.tidy();
-    assert_eq!(yard.links.count(), 1, "it is good");
-    yard.opener.kill_all();
+    let env = TestEnv::new();
+    assert_eq!(sh(&env.client(), "echo 1").await, "1\n");
+    env.links.tidy();
+    assert_eq!(env.links.count(), 1, "it is good");
+    env.opener.kill_all();
     until(|| {
-        yard.links.tidy();
-        yard.links.count() == 0
+        env.links.tidy();
+        env.links.count() == 0
     })
     .await;
 }

@@ -1,0 +1,263 @@
+//! What an instance sees of files: its own tree, and volumes in it.
+
+pub(super) mod path;
+pub(super) mod tree;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use sandyard_wire::{ConnectError, EventType};
+use tokio::sync::broadcast;
+
+use path::{missing, no_folder, parent};
+use sandyard_provider::{Change, ChangeKind};
+use tree::{Kind, Node, Stamp, Tree};
+
+/// Changes that a slow watcher may be behind.
+const MAX_CHANGES: usize = 4096;
+
+/// A tree that several may have.
+pub(crate) type Shared = Arc<Mutex<Tree>>;
+
+/// The files of one instance.
+#[derive(Debug)]
+pub(super) struct Disk {
+    root: Shared,
+    /// The root as it was in the beginning.
+    template: Tree,
+    /// Volumes by where they are.
+    mounts: Vec<(String, Shared)>,
+    changes: broadcast::Sender<(String, EventType)>,
+}
+
+impl Disk {
+    pub(super) fn new(mut root: Tree, template: Tree, mounts: Vec<(String, Shared)>) -> Self {
+        let stamp = Stamp {
+            owner: "root".to_owned(),
+            now_ms: 0,
+        };
+        for (path, _) in &mounts {
+            // Where there is no room for its folder the volume is there all the same.
+            let _ = root.make_all(path, &stamp);
+        }
+        Self {
+            root: Arc::new(Mutex::new(root)),
+            template,
+            mounts,
+            changes: broadcast::Sender::new(MAX_CHANGES),
+        }
+    }
+
+    /// What happens from now on.
+    pub(super) fn changes(&self) -> broadcast::Receiver<(String, EventType)> {
+        self.changes.subscribe()
+    }
+
+    /// The files as they are now, and as they were in the beginning.
+    pub(super) fn trees(&self) -> (Tree, Tree) {
+        (lock(&self.root).clone(), self.template.clone())
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        lock(&self.root).used()
+    }
+
+    /// The tree that holds a path, where that tree is, and the path in it.
+    fn place<'a>(&'a self, path: &'a str) -> (&'a Shared, &'a str, &'a str) {
+        for (at, tree) in &self.mounts {
+            match path.strip_prefix(at.as_str()) {
+                Some("") => return (tree, at, "/"),
+                Some(rest) if rest.starts_with('/') => return (tree, at, rest),
+                _ => {}
+            }
+        }
+        (&self.root, "", path)
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Node, ConnectError> {
+        let (tree, _, inner) = self.place(path);
+        lock(tree).get(inner).cloned().map_err(|_| missing(path))
+    }
+
+    pub(super) fn is_folder(&self, path: &str) -> bool {
+        self.get(path).is_ok_and(|node| node.is_folder())
+    }
+
+    pub(super) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
+        let (tree, _, inner) = self.place(path);
+        let tree = lock(tree);
+        tree.get(inner).map_err(|_| missing(path))?;
+        tree.read(inner)
+    }
+
+    pub(super) fn write(
+        &self,
+        path: &str,
+        content: Bytes,
+        stamp: &Stamp,
+        metadata: BTreeMap<String, String>,
+    ) -> Result<(), ConnectError> {
+        let (tree, _, inner) = self.place(path);
+        let is_new = lock(tree).write(inner, content, stamp, metadata)?;
+        if is_new {
+            self.tell(path, EventType::Create);
+        }
+        self.tell(path, EventType::Write);
+        Ok(())
+    }
+
+    pub(super) fn append(
+        &self,
+        path: &str,
+        more: &[u8],
+        stamp: &Stamp,
+    ) -> Result<(), ConnectError> {
+        let before = self.read(path).unwrap_or_default();
+        let content = [&before[..], more].concat();
+        self.write(path, content.into(), stamp, BTreeMap::new())
+    }
+
+    pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<(), ConnectError> {
+        let (tree, outer, inner) = self.place(path);
+        let made = lock(tree).make_all(inner, stamp)?;
+        for inner in made {
+            self.tell(&format!("{outer}{inner}"), EventType::Create);
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, path: &str) -> Result<bool, ConnectError> {
+        if path == "/" || self.mounts.iter().any(|(at, _)| at == path) {
+            let message = format!("'{path}' cannot be removed");
+            return Err(ConnectError::invalid_argument(message));
+        }
+        let (tree, _, inner) = self.place(path);
+        let was_there = lock(tree).remove(inner);
+        if was_there {
+            self.tell(path, EventType::Remove);
+        }
+        Ok(was_there)
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), ConnectError> {
+        let (_, from_outer, from_inner) = self.place(from);
+        let (tree, to_outer, to_inner) = self.place(to);
+        if from_outer != to_outer {
+            return Err(ConnectError::invalid_argument(format!(
+                "'{from}' and '{to}' are on different file systems"
+            )));
+        }
+        lock(tree).get(from_inner).map_err(|_| missing(from))?;
+        lock(tree).rename(from_inner, to_inner)?;
+        self.tell(from, EventType::Rename);
+        self.tell(to, EventType::Create);
+        Ok(())
+    }
+
+    /// What a folder holds down to some depth, each folder before what it holds.
+    pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>, ConnectError> {
+        let found = self.get(path)?;
+        if !found.is_folder() {
+            return Err(no_folder(path));
+        }
+        let (tree, outer, inner) = self.place(path);
+        let tree = lock(tree);
+        let base = if inner == "/" {
+            0
+        } else {
+            inner.matches('/').count()
+        };
+        let is_near = |inner: &str| inner.matches('/').count() - base <= depth as usize;
+        let below = tree.below(inner).filter(|(inner, _)| is_near(inner));
+        let mut found: Vec<_> = below
+            .map(|(inner, node)| (format!("{outer}{inner}"), node.clone()))
+            .collect();
+        found.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
+        Ok(found)
+    }
+
+    /// What differs from the beginning.
+    pub(super) fn difference(&self) -> Vec<Change> {
+        let now = lock(&self.root);
+        let is_mount = |path: &str| self.mounts.iter().any(|(at, _)| at == path);
+        let kind = |node: &Node| node.kind.clone();
+        let change = |path: &String, kind| Change {
+            path: path.clone(),
+            kind,
+        };
+        let mut changes = Vec::new();
+        for (path, node) in now.all().filter(|(path, _)| !is_mount(path)) {
+            match self.template.get(path).map(kind) {
+                Err(_) => changes.push(change(path, ChangeKind::Added)),
+                Ok(before) if before != node.kind => {
+                    changes.push(change(path, ChangeKind::Modified))
+                }
+                Ok(_) => {}
+            }
+        }
+        let gone = self
+            .template
+            .all()
+            .filter(|(path, _)| now.get(path).is_err());
+        changes.extend(gone.map(|(path, _)| change(path, ChangeKind::Deleted)));
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        changes
+    }
+
+    fn tell(&self, path: &str, what: EventType) {
+        // Nobody may be watching.
+        let _ = self.changes.send((path.to_owned(), what));
+    }
+}
+
+/// A tree as every template has it.
+pub(crate) fn base() -> Tree {
+    let mut tree = Tree::new(u64::MAX / 2);
+    let stamp = |owner: &str| Stamp {
+        owner: owner.to_owned(),
+        now_ms: 0,
+    };
+    for (path, owner) in [
+        ("/bin", "root"),
+        ("/etc", "root"),
+        ("/home/user", "user"),
+        ("/root", "root"),
+        ("/tmp", "root"),
+        ("/usr/bin", "root"),
+        ("/var/log", "root"),
+        ("/workspace", "user"),
+    ] {
+        // There is room, and nothing in the way.
+        let _ = tree.make_all(path, &stamp(owner));
+    }
+    let accounts = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n";
+    let content = Bytes::from_static(accounts.as_bytes());
+    let _ = tree.write("/etc/passwd", content, &stamp("root"), BTreeMap::new());
+    tree
+}
+
+fn lock(tree: &Shared) -> MutexGuard<'_, Tree> {
+    tree.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a folder has something directly or, if asked, anywhere in it.
+pub(super) fn is_in(folder: &str, path: &str, anywhere: bool) -> bool {
+    match anywhere {
+        true => {
+            folder == "/"
+                || path
+                    .strip_prefix(folder)
+                    .is_some_and(|rest| rest.starts_with('/'))
+        }
+        false => parent(path) == folder && path != folder,
+    }
+}
+
+/// The content's length; a folder's is that of a block.
+pub(super) fn size(node: &Node) -> i64 {
+    match &node.kind {
+        Kind::Folder => 4096,
+        Kind::File(content) => i64::try_from(content.len()).unwrap_or(i64::MAX),
+    }
+}

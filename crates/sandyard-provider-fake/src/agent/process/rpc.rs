@@ -1,0 +1,213 @@
+//! The calls of `process.Process`.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use sandyard_wire::json::Empty;
+use sandyard_wire::process::{
+    CloseStdinRequest, ConnectRequest, ListRequest, SendInputRequest, SendSignalRequest,
+    StartRequest, StreamInputRequest, UpdateRequest,
+};
+use sandyard_wire::routes::{self, content_type, header};
+use sandyard_wire::{Code, ConnectError, Decoder, EndEvent, Frame, frame};
+use tokio::time::Instant;
+
+use super::stream::{Events, Reader, Stage, next_frame};
+use super::{Process, refused};
+use crate::agent::call::{Call, Response, bad_frame, full, json_reply, parse, stream_reply, typed};
+use crate::agent::route::no_such_call;
+use crate::agent::shell::Shell;
+
+/// Answers the calls that are one message and one answer.
+pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
+    let machine = call.machine.clone();
+    let processes = &machine.processes;
+    match call.path() {
+        routes::process::LIST => {
+            let _request: ListRequest = call.message().await?;
+            return Ok(json_reply(&processes.list()));
+        }
+        routes::process::UPDATE => {
+            let request: UpdateRequest = call.message().await?;
+            let process = processes.find(&request.process, true)?;
+            if request.pty.is_some() && !process.is_terminal {
+                return Err(refused("the process has no terminal"));
+            }
+        }
+        routes::process::SEND_INPUT => {
+            let request: SendInputRequest = call.message().await?;
+            processes
+                .find(&request.process, true)?
+                .write_input(request.input)?;
+        }
+        routes::process::CLOSE_STDIN => {
+            let request: CloseStdinRequest = call.message().await?;
+            processes.find(&request.process, true)?.close_input()?;
+        }
+        routes::process::SEND_SIGNAL => {
+            let request: SendSignalRequest = call.message().await?;
+            let process = processes.find(&request.process, true)?;
+            let number = request.signal.0;
+            if !(1..=64).contains(&number) {
+                return Err(ConnectError::invalid_argument(format!(
+                    "{number} is not a signal"
+                )));
+            }
+            process.signal(number);
+        }
+        _ => return Err(no_such_call()),
+    }
+    Ok(json_reply(&Empty {}))
+}
+
+/// Answers the calls that are streams.
+pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
+    match call.path() {
+        routes::process::START => start(call).await,
+        routes::process::CONNECT => connect(call).await,
+        _ => stream_input(call).await,
+    }
+}
+
+async fn start(call: &mut Call) -> Result<Response, ConnectError> {
+    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let request: StartRequest = call.stream_message().await?;
+    let account = call.account()?;
+    let has_input = request.pty.is_some() || request.stdin.unwrap_or(true);
+    let shell = Shell::prepare(&call.machine, account, &request.process)?;
+    let is_terminal = request.pty.is_some();
+    let processes = &call.machine.processes;
+    let process = processes.add(request.process, request.tag, is_terminal, has_input)?;
+    tokio::spawn(run(process.clone(), shell, deadline));
+    Ok(events(call, process, 0, None, true))
+}
+
+/// Runs a command to its end, whichever way that comes.
+async fn run(process: Arc<Process>, shell: Shell, deadline: Option<Instant>) {
+    let expiry = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (end, timed_out) = tokio::select! {
+        biased;
+        number = process.signalled() => (killed(number), false),
+        code = shell.run(process.clone()) => (exited(code), false),
+        () = expiry => (killed(9), true),
+    };
+    process.finish(end, timed_out);
+}
+
+fn exited(code: i32) -> EndEvent {
+    let status = format!("exit status {code}");
+    EndEvent {
+        exit_code: code,
+        exited: true,
+        error: (code != 0).then(|| status.clone()),
+        status,
+    }
+}
+
+fn killed(number: i32) -> EndEvent {
+    let words = match number {
+        1 => "hangup".to_owned(),
+        2 => "interrupt".to_owned(),
+        9 => "killed".to_owned(),
+        15 => "terminated".to_owned(),
+        number => format!("signal {number}"),
+    };
+    let status = format!("signal: {words}");
+    EndEvent {
+        exit_code: -1,
+        exited: false,
+        error: Some(status.clone()),
+        status,
+    }
+}
+
+async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
+    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let request: ConnectRequest = call.stream_message().await?;
+    let process = call.machine.processes.find(&request.process, false)?;
+    let asked = call.number(header::OUTPUT_OFFSET)?;
+    let position = {
+        let state = process.state();
+        match asked {
+            Some(asked) if asked > state.ends => {
+                let message = format!("output from {asked} is not there yet, only {}", state.ends);
+                return Err(ConnectError::new(Code::OutOfRange, message));
+            }
+            Some(asked) => asked.max(state.begins),
+            None if state.readers == 0 => state.delivered.max(state.begins),
+            // Somebody else is getting the past.
+            None => state.ends,
+        }
+    };
+    Ok(events(call, process, position, deadline, false))
+}
+
+fn events(
+    call: &Call,
+    process: Arc<Process>,
+    position: u64,
+    deadline: Option<Instant>,
+    tells_timeout: bool,
+) -> Response {
+    let events = Events {
+        reader: Reader::new(process, position),
+        keepalive: call.keepalive(),
+        deadline,
+        tells_timeout,
+        stage: Stage::Start,
+    };
+    let mut reply = stream_reply(events, next_frame);
+    reply
+        .headers_mut()
+        .insert(header::OUTPUT_OFFSET, position.into());
+    reply
+}
+
+/// Writes a stream of messages to a process.
+async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
+    let mut decoder = Decoder::default();
+    let mut target = None;
+    while let Some(piece) = call.body.frame().await {
+        let piece = piece.map_err(|error| ConnectError::new(Code::Canceled, error.to_string()))?;
+        decoder.push(&piece.into_data().unwrap_or_default());
+        while let Some(frame) = decoder.next_frame().map_err(bad_frame)? {
+            if let Frame::Message(message) = frame {
+                take_input(call, &mut target, &message)?;
+            }
+        }
+    }
+    decoder.finish().map_err(bad_frame)?;
+    let answer = frame::encode_json(&Empty {}).unwrap_or_default();
+    let body = [answer, frame::encode_end(None)].concat();
+    Ok(typed(
+        http::StatusCode::OK,
+        content_type::CONNECT_JSON,
+        full(body),
+    ))
+}
+
+fn take_input(
+    call: &Call,
+    target: &mut Option<Arc<Process>>,
+    message: &[u8],
+) -> Result<(), ConnectError> {
+    match (parse(message)?, &target) {
+        (StreamInputRequest::Start { process }, None) => {
+            *target = Some(call.machine.processes.find(&process, true)?);
+            Ok(())
+        }
+        (StreamInputRequest::Data { input }, Some(process)) => process.write_input(input),
+        (StreamInputRequest::Keepalive {}, _) => Ok(()),
+        (StreamInputRequest::Start { .. }, Some(_)) => Err(ConnectError::invalid_argument(
+            "an input stream starts only once",
+        )),
+        (StreamInputRequest::Data { .. }, None) => Err(ConnectError::invalid_argument(
+            "an input stream starts by naming its process",
+        )),
+    }
+}
