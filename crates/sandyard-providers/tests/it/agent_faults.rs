@@ -86,12 +86,12 @@ fn whole() -> Vec<u8> {
 
 /// Sees that the way is good again, and how often the command ran meanwhile.
 async fn look(agent: &AgentClient, name: &str, ran: Ran) {
-    let timeouts = agent_client::printed(agent, &format!("grep -cx {name} ~/ran; true")).await;
+    let runs = agent_client::printed(agent, &format!("grep -cx {name} ~/ran; true")).await;
     let expected = match ran {
         Ran::Never => "0",
         Ran::Once => "1",
     };
-    assert_eq!(times, expected, "{name}");
+    assert_eq!(runs, expected, "{name}");
     let content = agent.read_to_vec(FILE, 1 << 20).await;
     assert_eq!(content.expect("read"), whole(), "{name}");
 }

@@ -28,7 +28,7 @@ async fn all_said(agent: &AgentClient, line: &str) -> String {
     let output = agent_client::run(agent, line)
         .await
         .expect("run a shell line");
-    inside::text(&[output.stdout, output.stderr].concat())
+    agent_client::text(&[output.stdout, output.stderr].concat())
 }
 
 pub(crate) async fn make(provider: &Docker, sandbox_id: &str) -> Instance {

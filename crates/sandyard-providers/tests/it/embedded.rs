@@ -26,7 +26,11 @@ async fn the_embedded_engine_is_a_provider_like_any_other() {
     let untried = report.0.len() - report.passed();
     assert!(untried == 0 || (untried == 1 && !is_root()), "\n{report}");
     let left = env.engine.list().await.expect("list").len();
-    assert_eq!(left, options.strangers.len(), "the strangers are untouched");
+    assert_eq!(
+        left,
+        options.foreign_instances.len(),
+        "the strangers are untouched"
+    );
     env.finish().await;
 }
 

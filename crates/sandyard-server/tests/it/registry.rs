@@ -8,7 +8,7 @@ use sandyard_config::settings::E2bPort;
 use sandyard_config::{Settings, Sources, load, reference_markdown};
 use sandyard_provider::conformance::{self, Options};
 use sandyard_providers::Registry;
-use sandyard_providers::registry::ConnectContext;
+use sandyard_providers::registry::{ConnectContext, Registration};
 use sandyard_server::serve::{Signals, connect_providers, serve_with};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -16,12 +16,14 @@ use tokio::sync::oneshot;
 use crate::extra_provider;
 
 /// The registry of this test: the program's own providers that need no other program, and one more line.
-const REGISTRY: Registry = Registry::new(&[
+static PROVIDERS: [&Registration; 4] = [
     &sandyard_providers::embedded::REGISTRATION,
     &sandyard_providers::docker::REGISTRATION,
     &sandyard_providers::fake::REGISTRATION,
     &extra_provider::REGISTRATION,
-]);
+];
+
+static REGISTRY: Registry = Registry::new(&PROVIDERS);
 
 fn sources(data: &Path, flags: &[(&str, &str)]) -> Sources {
     Sources {
