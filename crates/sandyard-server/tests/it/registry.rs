@@ -107,7 +107,7 @@ async fn a_server_runs_a_registered_provider_and_the_command_line_lists_it() {
     let health = client.get(url).send().await.expect("an answer");
     let health: Value = health.json().await.expect("JSON");
     assert_eq!(health["providers"][0]["name"], "extra", "{health}");
-    assert_eq!(health["providers"][0]["status"], "ok", "{health}");
+    assert_eq!(health["providers"][0]["status"], "healthy", "{health}");
     let _ = stop.send(());
     server.await.expect("no panic").expect("it ends well");
 }

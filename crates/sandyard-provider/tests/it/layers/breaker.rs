@@ -46,12 +46,12 @@ async fn after_five_failures_in_a_row_nobody_is_asked() {
     assert_eq!(condition.since_ms, Some(7));
     assert_eq!(
         condition.reason.as_deref(),
-        Some("`list` failed as the test pool")
+        Some("`list` failed as the test wanted")
     );
     tokio::time::advance(Duration::from_secs(2)).await;
     let calls = fake.calls().len();
     let error = stack.delete("one").await.expect_err("refused");
-    assert_eq!(fake.calls().len(), calls, "it was not calls");
+    assert_eq!(fake.calls().len(), calls, "the provider was not called");
     assert_eq!(error.kind, ProviderErrorKind::Unavailable);
     assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
     assert_eq!(
@@ -239,7 +239,7 @@ async fn one_instances_own_trouble_is_not_the_providers() {
         stack.pause("one").await.expect_err("too long");
     }
     assert_eq!(stack.condition(), Condition::default());
-    // It is not calls for all it has again and again for that.
+    // The provider is not asked to list its instances again and again for that.
     assert_eq!(fake.count(Verb::List), 5);
     tokio::time::advance(Duration::from_secs(10)).await;
     // Where nothing else is done either, it counts.

@@ -23,7 +23,7 @@ async fn one_broken_instance_does_not_shut_out_the_others() {
         stack.usage(&made.id).await.expect_err("broken");
     }
     assert_eq!(stack.condition(), Condition::default());
-    // Where nobody is there at all, each of them tells, as soon as it may be calls again.
+    // Where the provider does not answer at all, each of them counts as soon as calls are sent again.
     tokio::time::advance(Duration::from_secs(10)).await;
     fake.set_reachable(false);
     for _ in 0..5 {
@@ -41,7 +41,7 @@ async fn a_broken_instance_does_not_keep_a_provider_shut_out() {
     stack.inspect("broken").await.expect_err("broken");
     assert!(
         stack.condition().is_reachable,
-        "it was calls for the others"
+        "it was asked about the others"
     );
 }
 

@@ -43,9 +43,9 @@ async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
     );
     assert_eq!(
         second.message,
-        "provider `fake` is busy: `create` waited 180 s for its turn"
+        "provider `fake` is busy: `create` waited 180 s for a free slot"
     );
-    assert_eq!(fake.count(Verb::Create), 1, "the provider was not calls");
+    assert_eq!(fake.count(Verb::Create), 1, "the provider was not called");
     gate.release();
     first.await.expect("ends").expect("create");
     assert_eq!(stack.condition().calls, 0);

@@ -58,7 +58,7 @@ async fn what_could_happen_twice_is_not_repeated() {
     once(Verb::Create, 1);
     once(Verb::Fork, 0);
     once(Verb::Snapshot, 0);
-    // Its archive is read before anybody is calls.
+    // The archive is read before the call is sent.
     once(Verb::ImportTemplate, 0);
     once(Verb::RemoveTemplate, 0);
 }
