@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sandyard_core::{Caller, Clock, SandboxId};
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider_fake::FakeProvider;
 use sandyard_store::{Store, Timers};
 
 use crate::request::CreateRequest;
