@@ -39,7 +39,7 @@ const OF_MACHINES: [&str; 6] = [
     "what_the_state_does_not_allow_is_a_conflict",
     "every_state_can_be_deleted",
     "reading_while_it_pauses_always_finds_it",
-    "the_way_out_can_be_changed_across_a_pause",
+    "egress_can_be_changed_across_a_pause",
     "a_command_goes_on_after_a_pause",
 ];
 
