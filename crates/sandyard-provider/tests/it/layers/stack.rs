@@ -31,7 +31,7 @@ async fn with_all_layers_it_passes_the_suite() {
 async fn with_faults_before_the_work_it_passes_the_suite_all_the_same() {
     let fake = FakeProvider::new();
     // What must not be repeated is left alone: the suite does not ask twice either.
-    let repeatable = Verb::ALL.into_iter().filter(|verb| {
+    let repeatable = Verb::ALL.iter().filter(|verb| {
         !matches!(
             verb,
             Verb::Create
