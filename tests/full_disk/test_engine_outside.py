@@ -1,7 +1,10 @@
 """Another program of the host fills the disk, at every moment of a sandbox's life, and frees it again."""
 
 import glob
+import os
+import signal
 
+import processes
 import pytest
 from engine_server import errors_of, image_of, small_server, start_watching
 from waiting import wait_for
@@ -90,6 +93,26 @@ def test_what_was_synced_is_there_whenever_the_host_runs_full(small):
     assert api.status(writer) == "running"
     assert not errors_of(image_of(disk, api, writer))
     api.remove(writer)
+
+
+def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_sees_it():
+    with small_server(SANDBOX_READY="0") as (disk, _, api):
+        api.remove(api.create())
+        start_watching(disk)
+        [launcher] = disk.data.launchers()
+        [watcher] = [pid for pid in processes.children(launcher) if "sandyard-disks" in processes.cmdline(pid)]
+        os.kill(watcher, signal.SIGSTOP)
+        try:
+            sandbox = api.create()
+            disk.fill()
+            # The first commit since the mount. What it says of its own success is the program's affair: the disk has to stay whole.
+            api.run(sandbox, "mkdir /home/user/d && touch /home/user/d/{1..50}; sync")
+            assert not errors_of(image_of(disk, api, sandbox))
+            disk.free()
+        finally:
+            os.kill(watcher, signal.SIGCONT)
+        reply = api.run(sandbox, "echo mine > /home/user/mine && sync && cat /home/user/mine")
+        assert reply["stdout"] == "mine\n", reply
 
 
 def pending(disk, api, sandbox):

@@ -21,6 +21,11 @@ def with_argument(argument):
     return [pid for pid in pids if argument in cmdline(pid)]
 
 
+def children(pid):
+    """Processes that a process has started, without theirs."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def is_alive(pid):
     """Whether a process exists and is more than an entry that nobody has collected yet."""
     try:

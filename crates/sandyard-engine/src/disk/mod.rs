@@ -13,6 +13,7 @@ pub(crate) mod blanks;
 mod check;
 pub(crate) mod growth;
 mod image;
+pub(crate) mod journal;
 pub(crate) mod reserve_file;
 mod space;
 mod usage;
@@ -21,7 +22,8 @@ pub(crate) use check::Mounted;
 pub(crate) use check::mount as mount_checked;
 pub(crate) use image::format;
 pub(crate) use space::{
-    Space, check_free_space, check_free_space_for, check_space_to_start, is_nearly_full,
+    Space, check_free_space, check_free_space_for, check_space_to_start, dirty_limit,
+    is_nearly_full,
 };
 
 use std::fs;
@@ -107,6 +109,7 @@ pub(crate) fn open(
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
     let Some(number) = *loop_number else {
         // Never mounted before, so there is nothing to check.
+        journal::allocate_if_scarce(&dir.image());
         let device = kernel.attach_loop(&dir.image())?;
         *loop_number = Some(device.number);
         let tree = kernel.mount_ext4(&device, attributes)?;
@@ -117,7 +120,10 @@ pub(crate) fn open(
         .operation("open loop device", number)?;
     let device = match attached {
         Some(device) => device,
-        None => kernel.attach_loop(&dir.image())?,
+        None => {
+            journal::allocate_if_scarce(&dir.image());
+            kernel.attach_loop(&dir.image())?
+        }
     };
     *loop_number = Some(device.number);
     let Mounted { tree, repair } = check::mount(kernel, &device, attributes)?;

@@ -1,5 +1,7 @@
 //! Free space of the host's disk, and how much of it is kept free.
 
+use std::path::Path;
+
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::sys::OperationExt;
@@ -17,8 +19,12 @@ pub(crate) struct Space {
 impl Space {
     /// Reads it from the kernel.
     pub(crate) fn of(data: &DataDir) -> Result<Self> {
-        let stat = rustix::fs::statvfs(data.root())
-            .operation("ask for free space of", data.root().display())?;
+        Self::at(data.root())
+    }
+
+    /// The same for the file system that holds `path`.
+    pub(crate) fn at(path: &Path) -> Result<Self> {
+        let stat = rustix::fs::statvfs(path).operation("ask for free space of", path.display())?;
         Ok(Self {
             total: stat.f_blocks * stat.f_frsize,
             free: stat.f_bavail * stat.f_frsize,
@@ -94,6 +100,19 @@ pub(crate) fn check_space_to_start(data: &DataDir) -> Result<()> {
 pub(crate) fn is_nearly_full(data: &DataDir) -> Result<bool> {
     let space = Space::of(data)?;
     Ok(space.free < space.admission())
+}
+
+/// What the kernel may hold in memory for all files before it makes writers wait, in bytes.
+pub(crate) fn dirty_limit() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let pages = text.lines().find_map(|line| {
+        line.strip_prefix("nr_dirty_threshold ")?
+            .parse::<u64>()
+            .ok()
+    });
+    pages.map_or(GIB, |pages| {
+        pages.saturating_mul(rustix::param::page_size() as u64)
+    })
 }
 
 #[cfg(test)]

@@ -23,7 +23,10 @@ pub(crate) fn attach(kernel: &dyn Kernel, dir: &VolumeDir, image: &Path) -> Resu
     let device =
         match find(kernel, &path, image).operation("find the loop device of", image.display())? {
             Some(device) => device,
-            None => kernel.attach_loop(image)?,
+            None => {
+                disk::journal::allocate_if_scarce(image);
+                kernel.attach_loop(image)?
+            }
         };
     // Before the mount, which may outlive this process: otherwise the next worker would attach a second device.
     fs::write(&path, device.number.to_string()).operation("write", path.display())?;

@@ -14,6 +14,7 @@ use super::image::{self, all_blocks, kernel_default, reserved_blocks};
 use crate::context::Context;
 use crate::disk::Space;
 use crate::disk::growth::{self, DiskUse};
+use crate::disk::journal;
 use crate::layout::DataDir;
 use crate::sys::ext4::LoopExt4;
 
@@ -115,7 +116,7 @@ impl Bounds {
             // Measured anew: the images before this one have just taken theirs.
             let free = Space::of(data).map_or(0, |now| now.free);
             if free > space.margin() + space.shared() + ROOM_FOR_JOURNALS {
-                let _ = image::allocate_journal(path);
+                let _ = journal::allocate(path);
             }
             let allocated = fs::metadata(path).map_or(0, |found| found.blocks() * 512);
             let total = allocated + ext4.pending_bytes();

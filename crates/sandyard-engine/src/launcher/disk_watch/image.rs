@@ -4,13 +4,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mount::MountAttrFlags;
 use sandyard_core::SandboxId;
 
 use crate::context::Context;
 use crate::disk::IMAGE;
-use crate::sys::ext4::{BLOCK, LoopExt4, journal_ranges};
+use crate::sys::ext4::{BLOCK, LoopExt4};
 use crate::sys::loopdev::LoopDevice;
 use crate::sys::mount;
 
@@ -72,15 +71,6 @@ pub(super) fn all_blocks(size: u64) -> u64 {
 /// What the kernel keeps for itself: 2 %, and at most 4,096 blocks.
 pub(super) fn kernel_default(size: u64) -> u64 {
     (size / BLOCK / 50).min(4096)
-}
-
-/// Gives the journal of an image its blocks, so that it can be written on a full disk: without it nothing else can.
-pub(super) fn allocate_journal(image: &Path) -> std::io::Result<()> {
-    let image = File::options().read(true).write(true).open(image)?;
-    for (offset, length) in journal_ranges(&image)? {
-        fallocate(&image, FallocateFlags::KEEP_SIZE, offset, length)?;
-    }
-    Ok(())
 }
 
 /// Has the kernel write to the image what programs have written and it still has in memory.

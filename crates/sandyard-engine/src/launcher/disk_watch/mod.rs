@@ -20,8 +20,8 @@ use rustix::process::Signal;
 use sandyard_core::{SandboxId, SandboxState};
 
 use crate::context::Context;
-use crate::disk::Space;
 use crate::disk::reserve_file::ReserveFile;
+use crate::disk::{Space, dirty_limit};
 use crate::error::ErrorKind;
 use crate::mode::Mode;
 use crate::record::Record;
@@ -238,17 +238,4 @@ fn resume_if_paused_for_room(ctx: &Context, id: &SandboxId) -> bool {
         // It was deleted or has ended meanwhile.
         Err(error) => matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict),
     }
-}
-
-/// What the kernel may hold in memory for all files before it makes writers wait, in bytes.
-fn dirty_limit() -> u64 {
-    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let pages = text.lines().find_map(|line| {
-        line.strip_prefix("nr_dirty_threshold ")?
-            .parse::<u64>()
-            .ok()
-    });
-    pages.map_or(1 << 30, |pages| {
-        pages.saturating_mul(rustix::param::page_size() as u64)
-    })
 }
