@@ -3,6 +3,7 @@
 import glob
 import os
 import signal
+from pathlib import Path
 
 import processes
 import pytest
@@ -113,6 +114,18 @@ def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_s
             os.kill(watcher, signal.SIGCONT)
         reply = api.run(sandbox, "echo mine > /home/user/mine && sync && cat /home/user/mine")
         assert reply["stdout"] == "mine\n", reply
+
+
+def test_a_disk_that_is_removed_while_space_is_scarce_leaves_no_write_back_limit(small):
+    disk, _, api = small
+    sandbox = api.create()
+    start_watching(disk)
+    number = loop_of(image_of(disk, api, sandbox)).removeprefix("loop")
+    limit = Path(f"/sys/class/bdi/7:{number}/strict_limit")
+    wait_for(lambda: limit.read_text().strip() == "1", "the launcher limits what waits for write-back")
+    api.remove(sandbox)
+    # The device stays, for the next sandbox.
+    wait_for(lambda: limit.read_text().strip() == "0", "the limit is lifted")
 
 
 def pending(disk, api, sandbox):

@@ -6,6 +6,7 @@ mod concurrency;
 mod contained;
 mod faults;
 mod gateway;
+mod idle_exit;
 mod labels;
 mod lifecycle;
 mod limits;

@@ -75,6 +75,23 @@ impl TestEnv {
         }
     }
 
+    /// Closes the connection to the launcher while `meanwhile` runs.
+    pub(crate) async fn reconnect_after(self, meanwhile: impl Future<Output = ()>) -> Self {
+        let Self {
+            engine,
+            data,
+            folder,
+        } = self;
+        drop(engine);
+        meanwhile.await;
+        let engine = connect(&data, vec![LAUNCHER.to_owned()]).await;
+        Self {
+            engine,
+            data,
+            folder,
+        }
+    }
+
     /// A sandbox with small limits.
     pub(crate) async fn create(&self) -> SandboxInfo {
         self.engine.create(&small()).await.expect("create")
@@ -212,9 +229,13 @@ pub(crate) fn kill(pid: i32) {
     assert!(pid > 1, "process {pid} is none of ours");
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    wait_for_end(pid.as_raw_nonzero().get());
+}
+
+/// Waits until a process has ended.
+pub(crate) fn wait_for_end(pid: i32) {
     let has_ended = wait_for(Duration::from_secs(60), || {
-        let stat =
-            fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         (stat.is_empty() || stat.contains(") Z "))
             .then_some(())
             .ok_or(stat)

@@ -49,12 +49,14 @@ struct BoundedDisk {
     base: u64,
     /// Written and pending at the last check.
     last: u64,
-    /// How much it grew between the last two checks.
-    growth: u64,
+    /// How much it grew since the last check although no free block was left to it: into blocks that were allocated before.
+    growth_when_closed: u64,
     /// Written by programs and not in the image yet.
     pending: u64,
     /// Free blocks kept from it.
     reserved: Option<u64>,
+    /// Whether all free blocks are kept from it.
+    is_closed: bool,
 }
 
 impl Bounds {
@@ -81,11 +83,12 @@ impl Bounds {
         let shares = growth::divide(remaining, space.shared(), &uses);
         for ((path, size, _), share) in measured.into_iter().zip(shares) {
             if let Some(disk) = self.disks.get_mut(&path) {
-                let blocks = match space.is_critical() {
-                    true => all_blocks(size),
-                    false => reserved_blocks(size, disk.last.saturating_add(share)),
-                };
-                disk.reserve(blocks);
+                if space.is_critical() {
+                    disk.close(&path, all_blocks(size));
+                } else {
+                    disk.is_closed = false;
+                    disk.reserve(reserved_blocks(size, disk.last.saturating_add(share)));
+                }
             }
         }
     }
@@ -118,15 +121,15 @@ impl Bounds {
             if free > space.margin() + space.shared() + ROOM_FOR_JOURNALS {
                 let _ = journal::allocate(path);
             }
-            let allocated = fs::metadata(path).map_or(0, |found| found.blocks() * 512);
-            let total = allocated + ext4.pending_bytes();
+            let total = total_bytes(ext4, path);
             BoundedDisk {
                 ext4,
                 base: total,
                 last: total,
-                growth: 0,
+                growth_when_closed: 0,
                 pending: 0,
                 reserved: None,
+                is_closed: false,
             }
         })
     }
@@ -162,14 +165,14 @@ impl Bounds {
             .collect()
     }
 
-    /// The sandbox that grew the most between the last two checks.
+    /// The sandbox that grew the most since the last check although its disk was closed then. What it wrote before was allowed.
     pub(super) fn fastest_writer(&self) -> Option<SandboxId> {
         let grown = self
             .disks
             .iter()
-            .filter(|(_, disk)| disk.growth >= LEAST_GROWTH);
-        let sandboxes =
-            grown.filter_map(|(path, disk)| Some((disk.growth, image::sandbox_of(path)?)));
+            .filter(|(_, disk)| disk.growth_when_closed >= LEAST_GROWTH);
+        let sandboxes = grown
+            .filter_map(|(path, disk)| Some((disk.growth_when_closed, image::sandbox_of(path)?)));
         sandboxes
             .max_by_key(|(growth, _)| *growth)
             .map(|(_, id)| id)
@@ -181,12 +184,24 @@ impl BoundedDisk {
     fn measure(&mut self, allocated: u64) -> DiskUse {
         self.pending = self.ext4.pending_bytes();
         let total = allocated + self.pending;
-        self.growth = total.saturating_sub(self.last);
+        let growth = total.saturating_sub(self.last);
+        self.growth_when_closed = if self.is_closed { growth } else { 0 };
         self.last = total;
         DiskUse {
             pending: self.pending,
             grown: total.saturating_sub(self.base),
-            is_growing: self.growth > 0,
+            is_growing: growth > 0,
+        }
+    }
+
+    /// Leaves no free block to it.
+    fn close(&mut self, path: &Path, all_blocks: u64) {
+        self.reserve(all_blocks);
+        let has_none_left = |reserved: u64| reserved.abs_diff(all_blocks) < SMALL_CHANGE;
+        if !self.is_closed && self.reserved.is_some_and(has_none_left) {
+            self.is_closed = true;
+            // Programs went on writing until now.
+            self.last = total_bytes(self.ext4, path);
         }
     }
 
@@ -199,4 +214,10 @@ impl BoundedDisk {
             self.reserved = Some(blocks);
         }
     }
+}
+
+/// What programs have written to an image, in the image or pending.
+fn total_bytes(ext4: LoopExt4, image: &Path) -> u64 {
+    let allocated = fs::metadata(image).map_or(0, |found| found.blocks() * 512);
+    allocated + ext4.pending_bytes()
 }

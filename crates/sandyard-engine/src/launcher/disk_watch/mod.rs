@@ -171,7 +171,7 @@ impl<'a> DiskWatch<'a> {
         }
     }
 
-    /// Pauses the sandbox that grew the most since the last check, if free space went on falling.
+    /// Pauses a sandbox that goes on growing without a right to, if free space goes on falling.
     fn pause_writer(&mut self, space: Space) {
         let writer = match self.ctx.mode {
             Mode::Root => self.bounds.fastest_writer(),
