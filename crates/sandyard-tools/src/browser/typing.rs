@@ -33,17 +33,17 @@ pub(super) async fn chord(page: &Page<'_>, chord: &Chord) -> Result<(), Failure>
 
 /// Clears the focused field.
 pub(super) async fn clear(page: &Page<'_>) -> Result<(), Failure> {
-    named(page, "Control+A").await?;
-    named(page, "Delete").await
+    press(page, "Control+A").await?;
+    press(page, "Delete").await
 }
 
 /// Moves to the end of the focused field.
 pub(super) async fn to_end(page: &Page<'_>) -> Result<(), Failure> {
-    named(page, "Control+End").await
+    press(page, "Control+End").await
 }
 
 /// Presses a key combination by name.
-pub(super) async fn named(page: &Page<'_>, name: &str) -> Result<(), Failure> {
+pub(super) async fn press(page: &Page<'_>, name: &str) -> Result<(), Failure> {
     let keys = Chord::parse(name).map_err(|problem| Failure::Refused(problem.to_string()))?;
     chord(page, &keys).await
 }
