@@ -22,7 +22,7 @@ SETTLED = {"running", "paused"}
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(LIMITS_SANDBOXES_PER_USER=0, LIFECYCLE_STRANGER_GRACE=2) as server:
+    with Server(LIMITS_SANDBOXES_PER_USER=0, LIFECYCLE_ORPHAN_GRACE=2) as server:
         yield server
 
 

@@ -22,7 +22,7 @@ def server(cloud):
         "SANDYARD_PROVIDERS": "e2b",
         "SANDYARD_FALLBACK": "e2b",
     }
-    with Server("--ready", "0", variables=variables, LIFECYCLE_STRANGER_GRACE=2) as server:
+    with Server("--ready", "0", variables=variables, LIFECYCLE_ORPHAN_GRACE=2) as server:
         yield server
 
 

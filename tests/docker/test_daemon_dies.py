@@ -27,7 +27,7 @@ def own_dockerd():
 @pytest.fixture(scope="module")
 def server(own_dockerd):
     variables = docker_variables(own_dockerd.host, SANDYARD_PROVIDERS="embedded")
-    with Server("--ready", "0", variables=variables, LIMITS_SANDBOXES_PER_USER=0, LIFECYCLE_STRANGER_GRACE=2) as server:
+    with Server("--ready", "0", variables=variables, LIMITS_SANDBOXES_PER_USER=0, LIFECYCLE_ORPHAN_GRACE=2) as server:
         yield server
         # Deletes what is left while the daemon is there; see `Server.close`.
         wait_for(own_dockerd.api.answers, "the daemon is there at the end")
@@ -186,7 +186,7 @@ def test_containers_that_died_with_the_daemon_come_back_with_their_files():
     """Without `live-restore` a daemon takes its containers with it, as after a reboot."""
     with Dockerd(is_restoring=False) as dockerd:
         variables = docker_variables(dockerd.host)
-        with Server("--ready", "0", variables=variables, LIFECYCLE_STRANGER_GRACE=2) as server:
+        with Server("--ready", "0", variables=variables, LIFECYCLE_ORPHAN_GRACE=2) as server:
             api = server.api()
             created = [api.create(memory_limit="128m") for _ in range(3)]
             for sandbox in created:

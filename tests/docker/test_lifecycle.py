@@ -87,7 +87,7 @@ def test_server_that_was_killed_finds_its_containers_again(dockerd):
 def test_containers_of_others_are_left_alone(dockerd, docker, sandbox):
     """Those of another installation and those of no installation at all; the server searches for orphans every second."""
     foreign = docker.start("somebody-elses", Image=IMAGE, Cmd=["sleep", "1000"], HostConfig={"NetworkMode": "none"})
-    with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_STRANGER_GRACE=1) as server:
+    with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_ORPHAN_GRACE=1) as server:
         api = server.api()
         created = api.create()
         names = [one["Id"] for one in docker_labels.sandboxes(docker)]
@@ -104,7 +104,7 @@ def test_orphans_are_reported_and_workspaces_of_removed_containers_stay(dockerd,
     """A container without a row, as there are when an older database is restored, is listed for admins and stays until one removes
     it; so does for a week the volume of a container that somebody removed by hand. One that its sandbox does not mean is swept."""
     before = docker.remains()
-    with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_STRANGER_GRACE=1) as server:
+    with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_ORPHAN_GRACE=1) as server:
         api = server.api()
         sandbox, lost = api.create(), api.create()
         original = docker.container(api.info(sandbox)["provider_sandbox_id"])

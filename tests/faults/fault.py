@@ -36,7 +36,7 @@ class Fault:
         return stack.enter_context(self.make_server())
 
     def make_server(self, **options):
-        settings = {"LIMITS_SANDBOXES_PER_USER": 0, "LIFECYCLE_STRANGER_GRACE": 2, **options}
+        settings = {"LIMITS_SANDBOXES_PER_USER": 0, "LIFECYCLE_ORPHAN_GRACE": 2, **options}
         return Server("--ready", "1", **settings)
 
     def cell(self):

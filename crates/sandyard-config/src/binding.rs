@@ -4,8 +4,8 @@
 //!
 //! - *Reachable by others* is a server with a listener on any address but loopback, that of E2B's API included; or one with a loopback listener and a
 //!   proxy in front, which shows as `server.public_url` with a host of its own or as `server.trusted_proxies`.
-//! - Where others can reach it, `auto` means the same as `required`, on every listener: behind a proxy, loopback is where
-//!   strangers come from.
+//! - Where others can reach it, `auto` means the same as `required`, on every listener: behind a proxy, requests from
+//!   the internet arrive over loopback.
 //! - `open` is refused there. There is no flag to insist.
 //! - `auto` and `required` are not refused there, on `0.0.0.0` either, although no credential is *configured*: there is no
 //!   state without one. Before a listener opens, the server makes an admin key if the store has no credential at all,

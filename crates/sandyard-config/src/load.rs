@@ -17,7 +17,7 @@ use crate::source::Sources;
 pub struct Loaded {
     /// What the server works with.
     pub settings: Settings,
-    /// What should be looked at: worth a line in the log each.
+    /// Problems that do not prevent the start. Each gets a line in the log.
     pub warnings: Vec<Problem>,
     /// The configuration file that was read, if any.
     pub config_file: Option<PathBuf>,
@@ -54,10 +54,10 @@ struct Report {
     warnings: Vec<Problem>,
 }
 
-/// Adds the name that was probably meant.
-fn unknown(problem: Problem, given: &str, names: impl Iterator<Item = String>) -> Problem {
+/// Adds the most similar name as a hint.
+fn unknown(problem: Problem, input: &str, names: impl Iterator<Item = String>) -> Problem {
     let names: Vec<String> = names.collect();
-    match nearest(given, names.iter().map(String::as_str)) {
+    match nearest(input, names.iter().map(String::as_str)) {
         Some(name) => problem.hint(format!("did you mean `{name}`?")),
         None => problem,
     }

@@ -3,23 +3,23 @@
 /// Finds the name nearest to `given`, if any is near enough to be worth suggesting.
 ///
 /// A name with the right last part in the wrong section comes first: that is a misplaced setting, not a misspelt one.
-pub(crate) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let given = given.to_lowercase();
+pub(crate) fn nearest<'a>(input: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let input = input.to_lowercase();
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let mut best: Option<(usize, &str)> = None;
     for name in names {
         let lower = name.to_lowercase();
-        let misplaced = last(&lower) == last(&given);
+        let misplaced = last(&lower) == last(&input);
         let distance = if misplaced {
             0
         } else {
-            distance(&given, &lower)
+            distance(&input, &lower)
         };
         if best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
         }
     }
-    let length = given.chars().count();
+    let length = input.chars().count();
     let allowed = (length / 3).clamp(if length < 4 { 1 } else { 2 }, 4);
     best.filter(|(distance, _)| *distance <= allowed)
         .map(|(_, name)| name)
@@ -28,9 +28,9 @@ pub(crate) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> 
 /// Counts the letters to add, drop, change or swap with their neighbour (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     // Names are short; a long one is nobody's typing mistake and must not cost a quadratic table.
-    const LONGEST: usize = 64;
-    let a: Vec<char> = a.chars().take(LONGEST).collect();
-    let b: Vec<char> = b.chars().take(LONGEST).collect();
+    const MAX_LENGTH: usize = 64;
+    let a: Vec<char> = a.chars().take(MAX_LENGTH).collect();
+    let b: Vec<char> = b.chars().take(MAX_LENGTH).collect();
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn misspelt_and_misplaced_names_are_recognised() {
-        for (given, meant) in [
+        for (input, expected) in [
             ("server.prot", Some("server.port")),
             ("Server.Host", Some("server.host")),
             ("server.max_timeout", Some("lifecycle.max_timeout")),
@@ -74,7 +74,7 @@ mod tests {
             ("colour.scheme", None),
             ("", None),
         ] {
-            assert_eq!(nearest(given, NAMES.into_iter()), meant, "{given}");
+            assert_eq!(nearest(input, NAMES.into_iter()), expected, "{input}");
         }
     }
 

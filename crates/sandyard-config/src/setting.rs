@@ -7,6 +7,8 @@ use crate::kind::Kind;
 pub struct Setting {
     /// Its name in the configuration file: `server.port` is `port` below `[server]`.
     pub key: &'static str,
+    /// Its key in earlier versions, which files, flags and variables may still use.
+    pub former_key: Option<&'static str>,
     /// Further environment variables, the strongest first. [`Setting::variables`] adds the one that every setting has.
     pub env: &'static [&'static str],
     /// Its flag of `sandyard serve`, if it has one.
@@ -37,6 +39,7 @@ impl Setting {
     ) -> Self {
         Self {
             key,
+            former_key: None,
             env: &[],
             flag: None,
             kind,
@@ -53,6 +56,12 @@ impl Setting {
     #[must_use]
     pub const fn env(mut self, names: &'static [&'static str]) -> Self {
         self.env = names;
+        self
+    }
+
+    /// Accepts the key of earlier versions too.
+    pub(crate) const fn former_key(mut self, key: &'static str) -> Self {
+        self.former_key = Some(key);
         self
     }
 
@@ -91,15 +100,16 @@ impl Setting {
 
     /// The variable that every setting has: `SANDYARD_SERVER_PORT` of `server.port`.
     pub fn own_variable(&self) -> String {
-        format!("SANDYARD_{}", self.key.replace('.', "_").to_uppercase())
+        variable_of(self.key)
     }
 
-    /// All its environment variables, the strongest first: its own one before those of other programs.
+    /// All its environment variables, the strongest first: its own one, that of its former key, those of other programs.
     pub fn variables(&self) -> Vec<String> {
         let own = self.own_variable();
+        let former = self.former_key.map(variable_of);
         let others = self.env.iter().filter(|name| **name != own);
         let others: Vec<String> = others.map(|name| (*name).to_owned()).collect();
-        std::iter::once(own).chain(others).collect()
+        std::iter::once(own).chain(former).chain(others).collect()
     }
 
     /// Its key without the section.
@@ -114,6 +124,10 @@ impl Setting {
             false => self.kind.mask(text),
         }
     }
+}
+
+fn variable_of(key: &str) -> String {
+    format!("SANDYARD_{}", key.replace('.', "_").to_uppercase())
 }
 
 /// A group of settings: one `[table]` of the configuration file.

@@ -80,7 +80,7 @@ impl Values {
     }
 
     /// The text in force, with secrets hidden; empty if there is none.
-    pub fn shown(&self, key: &str) -> String {
+    pub fn masked_text(&self, key: &str) -> String {
         let entry = self.entries.get(key);
         entry.map_or_else(String::new, |entry| entry.setting.mask(&entry.text))
     }
@@ -135,7 +135,7 @@ impl Values {
     pub(crate) fn number(&self, key: &str) -> u64 {
         match self.value(key) {
             Value::Number(number) => *number,
-            _ => unreachable!("`{key}` is no number in the table"),
+            _ => unreachable!("`{key}` is not a number in the table"),
         }
     }
 
@@ -234,11 +234,11 @@ impl Values {
         }
     }
 
-    pub(crate) fn words(&self, key: &str) -> &[String] {
+    pub(crate) fn tokens(&self, key: &str) -> &[String] {
         match self.value(key) {
-            Value::Words(words) => words,
+            Value::Tokens(tokens) => tokens,
             Value::Nothing => &[],
-            _ => unreachable!("`{key}` is no list of words in the table"),
+            _ => unreachable!("`{key}` is not a list of words in the table"),
         }
     }
 
@@ -246,7 +246,7 @@ impl Values {
         match self.value(key) {
             Value::Pairs(pairs) => pairs,
             Value::Nothing => &[],
-            _ => unreachable!("`{key}` is no list of pairs in the table"),
+            _ => unreachable!("`{key}` is not a list of pairs in the table"),
         }
     }
 
@@ -267,10 +267,10 @@ impl Values {
 
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self
+        let entries = self
             .entries()
             .map(|entry| (entry.setting.key, entry.setting.mask(&entry.text)));
-        f.debug_map().entries(shown).finish()
+        f.debug_map().entries(entries).finish()
     }
 }
 

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Pure logic: whether a token is good is asked of the caller. The cookie is bound to the host in the host form and to
-//! the path of the port in the path form, so each port is opened on its own. A cookie comes along whoever makes the
-//! browser ask, so it is not taken from pages of others: a neighbouring preview is "same site" to a browser, and
-//! WebSockets know no CORS.
+//! the path of the port in the path form, so each port is opened on its own. Browsers send a cookie whichever page makes
+//! the request, so it is not accepted for requests from pages of others: a neighbouring preview is "same site" to a
+//! browser, and WebSockets know no CORS.
 
 use http::header::{
     ACCEPT, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERRER_POLICY,
@@ -25,18 +25,18 @@ use crate::names::{TOKEN_COOKIE, TOKEN_HEADERS};
 use crate::target::Scheme;
 use crate::{cookie, hop, query};
 
-/// Longest token that is looked at.
+/// Maximum length of a token; longer ones are ignored.
 const MAX_TOKEN_LEN: usize = 2048;
 
-/// Cookies of our name that are tried: neighbours can add to them.
+/// Maximum number of cookies of this name that are tried: neighbours can add to them.
 const MAX_COOKIES: usize = 8;
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Where the request arrived.
+/// Where a request arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct RequestContext<'a> {
     /// The preview it is for.
     pub address: &'a PreviewAddress,
     /// The host it named: what [`crate::address::host_of`] said.
@@ -80,7 +80,7 @@ pub enum Denial {
     Foreign,
 }
 
-/// A cookie and the way back.
+/// A cookie and the URL to return to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Redirect {
     location: HeaderValue,
@@ -110,10 +110,14 @@ impl Redirect {
 }
 
 /// Decides about a request for a private preview. `is_good` says whether a token opens this sandbox and port.
-pub fn open(parts: &Parts, place: Place<'_>, mut is_good: impl FnMut(&str) -> bool) -> Access {
+pub fn open(
+    parts: &Parts,
+    context: RequestContext<'_>,
+    mut is_good: impl FnMut(&str) -> bool,
+) -> Access {
     let mut denial = Denial::Missing;
     for (via, token) in offers(parts) {
-        if via == Via::Cookie && is_foreign(&parts.headers, place) {
+        if via == Via::Cookie && is_foreign(&parts.headers, context) {
             denial = Denial::Foreign;
             continue;
         }
@@ -122,7 +126,7 @@ pub fn open(parts: &Parts, place: Place<'_>, mut is_good: impl FnMut(&str) -> bo
             continue;
         }
         let redirect = (via == Via::Query && is_navigation(parts))
-            .then(|| redirect(parts, place, &token))
+            .then(|| redirect(parts, context, &token))
             .flatten();
         return redirect.map_or(Access::Granted(via), Access::Redirect);
     }
@@ -166,14 +170,14 @@ pub fn accepts_html(headers: &HeaderMap) -> bool {
 }
 
 /// Tells whether a page other than the sandbox's own has made the browser ask.
-fn is_foreign(headers: &HeaderMap, place: Place<'_>) -> bool {
-    let in_path = place.address.form == PreviewForm::Path;
+fn is_foreign(headers: &HeaderMap, context: RequestContext<'_>) -> bool {
+    let in_path = context.address.form == PreviewForm::Path;
     if let Some(origin) = headers.get(ORIGIN) {
         // Pages in the path form have an opaque origin: their own requests say `null`, and so do their neighbours'.
         // A neighbour may send a form and sees nothing of the answer; over a WebSocket it would see all.
         let own = origin.to_str().is_ok_and(|origin| match origin {
             "null" => in_path && hop::upgrade(headers).is_none(),
-            _ => is_own_origin(origin, place),
+            _ => is_own_origin(origin, context),
         });
         return !own;
     }
@@ -183,40 +187,40 @@ fn is_foreign(headers: &HeaderMap, place: Place<'_>) -> bool {
     from_elsewhere && !navigates && !in_path
 }
 
-fn is_own_origin(origin: &str, place: Place<'_>) -> bool {
+fn is_own_origin(origin: &str, context: RequestContext<'_>) -> bool {
     let Some((_, host)) = origin.split_once("://") else {
         return false;
     };
-    host.eq_ignore_ascii_case(place.host)
-        || place
+    host.eq_ignore_ascii_case(context.host)
+        || context
             .domains
             .parse(host)
-            .is_some_and(|other| other.sandbox == place.address.sandbox)
+            .is_some_and(|other| other.sandbox == context.address.sandbox)
 }
 
-/// Makes the cookie and the way back; `None` when the token cannot be a cookie.
-fn redirect(parts: &Parts, place: Place<'_>, token: &str) -> Option<Redirect> {
+/// Makes the cookie and the redirect; `None` when the token cannot be a cookie.
+fn redirect(parts: &Parts, context: RequestContext<'_>, token: &str) -> Option<Redirect> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=:".contains(&byte);
     if !token.bytes().all(is_plain) {
         return None;
     }
-    let path = match place.address.form {
+    let path = match context.address.form {
         PreviewForm::Host => "/".to_owned(),
-        PreviewForm::Path => place.address.prefix(),
+        PreviewForm::Path => context.address.prefix(),
     };
-    let secure = match place.scheme {
+    let secure = match context.scheme {
         Scheme::Https => "; Secure",
         Scheme::Http => "",
     };
     let cookie = format!("{TOKEN_COOKIE}={token}; Path={path}; HttpOnly; SameSite=Lax{secure}");
     Some(Redirect {
-        location: HeaderValue::try_from(way_back(parts)).ok()?,
+        location: HeaderValue::try_from(return_path(parts)).ok()?,
         set_cookie: HeaderValue::try_from(cookie).ok()?,
     })
 }
 
-/// Gives the same path without the token, so that a browser stays on this host.
-fn way_back(parts: &Parts) -> String {
+/// Returns the same path without the token, in a form that keeps a browser on this host.
+fn return_path(parts: &Parts) -> String {
     let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let clean = query::scrub(path_and_query);
     // `//evil.example` would be another host; `/.//evil.example` is the same path on this one.

@@ -16,13 +16,13 @@ fn decide(form: PreviewForm, scheme: Scheme, parts: &Parts) -> Access {
         port: 3000,
         form,
     };
-    let place = Place {
+    let context = RequestContext {
         address: &address,
         host: "3000-abc.localhost:8100",
         scheme,
         domains: &Domains::new(["localhost"]),
     };
-    open(parts, place, |token| token == "good")
+    open(parts, context, |token| token == "good")
 }
 
 fn host(uri: &str, headers: &[(&str, &str)]) -> Access {
@@ -80,7 +80,7 @@ fn a_link_is_exchanged_for_a_cookie() {
 }
 
 #[test]
-fn the_way_back_never_leaves_the_host() {
+fn the_redirect_after_a_token_stays_on_the_host() {
     for (uri, expected) in [
         ("//evil.example/?sandyard_token=good", "/.//evil.example/"),
         ("///evil.example?sandyard_token=good", "/.///evil.example"),
@@ -197,12 +197,12 @@ fn a_token_that_cannot_be_a_cookie_is_let_in_as_it_is() {
         form: PreviewForm::Host,
     };
     let domains = Domains::default();
-    let place = Place {
+    let context = RequestContext {
         address: &address,
         host: "h",
         scheme: Scheme::Http,
         domains: &domains,
     };
     let request = parts("/?sandyard_token=a%3B%20Domain%3Dx", &[HTML]);
-    assert_granted(open(&request, place, |_| true), Via::Query);
+    assert_granted(open(&request, context, |_| true), Via::Query);
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A label that can be read both ways (`8080-3000`) is read with the port first. Ids are twenty characters without a
-//! dash, so only what is no id can be ambiguous.
+//! dash, so only an alias can be ambiguous.
 
 use http::header::HOST;
 use http::request::Parts;

@@ -58,7 +58,7 @@ fn every_port_reads_back_and_no_other_spelling_does() {
 }
 
 #[test]
-fn what_reads_both_ways_has_its_port_first() {
+fn an_ambiguous_label_is_read_with_the_port_first() {
     assert_eq!(host("8080-3000.localhost"), some("3000", 8080));
     assert_eq!(host("3000-my-8080.localhost"), some("my-8080", 3000));
     assert_eq!(host("my-app-8080.localhost"), some("my-app", 8080));
@@ -167,7 +167,7 @@ fn a_host_is_named_by_its_first_label() {
 }
 
 #[test]
-fn a_host_is_looked_at_before_the_path() {
+fn a_host_form_address_takes_precedence_over_the_path() {
     let domains = Domains::new(["localhost"]);
     let by_host = domains
         .address_of(&parts("/p/def/80/", &["3000-abc.localhost"]))

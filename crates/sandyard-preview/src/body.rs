@@ -89,7 +89,7 @@ where
     }
 }
 
-/// Stops the task that drives a connection when whoever needs it is gone.
+/// Stops the task that drives a connection when its response is dropped.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop(pub(crate) JoinHandle<()>);
 

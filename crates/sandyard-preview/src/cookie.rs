@@ -109,7 +109,7 @@ pub(crate) fn is_below(prefix: &str, path: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn sent(cookie: &'static str) -> Option<String> {
+    fn forwarded_cookie(cookie: &'static str) -> Option<String> {
         let mut headers = HeaderMap::new();
         headers.insert(COOKIE, HeaderValue::from_static(cookie));
         strip_own(&mut headers);
@@ -130,19 +130,22 @@ mod tests {
     #[test]
     fn only_our_cookies_are_taken_off() {
         assert_eq!(
-            sent("a=1; sandyard_preview=t; b=2").as_deref(),
+            forwarded_cookie("a=1; sandyard_preview=t; b=2").as_deref(),
             Some("a=1; b=2")
         );
         assert_eq!(
-            sent("sandyard_preview=t; b=\"x y\"").as_deref(),
+            forwarded_cookie("sandyard_preview=t; b=\"x y\"").as_deref(),
             Some("b=\"x y\"")
         );
-        assert_eq!(sent("sandyard_preview=t;Sandyard_Session=u"), None);
         assert_eq!(
-            sent("xsandyard_preview=1; sandyard=2").as_deref(),
+            forwarded_cookie("sandyard_preview=t;Sandyard_Session=u"),
+            None
+        );
+        assert_eq!(
+            forwarded_cookie("xsandyard_preview=1; sandyard=2").as_deref(),
             Some("xsandyard_preview=1; sandyard=2")
         );
-        assert_eq!(sent("sandyard_preview").as_deref(), None);
+        assert_eq!(forwarded_cookie("sandyard_preview").as_deref(), None);
     }
 
     #[test]

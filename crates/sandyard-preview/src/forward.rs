@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::body::{self, AbortOnDrop, BoxError, Inbound, Outbound, PreviewBody};
 use crate::dial::Dial;
 use crate::error::ForwardError;
-use crate::request::Wishes;
+use crate::request::RequestOptions;
 use crate::target::{ForwardLimits, Target};
 use crate::wait::{GaveUp, Progress};
 use crate::{gate, request, response, splice};
@@ -47,11 +47,11 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut parts, body) = request.into_parts();
-    let wishes = request::prepare(&mut parts, &target)?;
+    let options = request::prepare(&mut parts, &target)?;
     let progress = Arc::new(Progress::new());
     let mut request = outgoing(
         Request::from_parts(parts, body),
-        &wishes,
+        &options,
         &target,
         &progress,
     );
@@ -66,7 +66,7 @@ where
         .await
         .map_err(|error| ForwardError::of_hyper(target.port, error))?;
     let connection = AbortOnDrop(tokio::spawn(async move {
-        // What goes wrong is told to whoever waits for the response or reads its body.
+        // Errors reach the caller through the response or its body.
         let _ = connection.with_upgrades().await;
     }));
 
@@ -86,14 +86,14 @@ where
         }
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(response, wishes, target, connection);
+        return switch(response, options, target, connection);
     }
     if let Some(detail) = response::flaw(response.headers()) {
         return Err(ForwardError::bad_response(target.port, detail));
     }
     let guard = target.guard.take();
-    let (mut head, inner) = shown(response, &target).into_parts();
-    // hyper reads these; a sandbox has no say in them.
+    let (mut head, inner) = rewrite_headers(response, &target).into_parts();
+    // hyper acts on extensions, so none that came from a sandbox may pass.
     head.extensions.clear();
     head.version = http::Version::HTTP_11;
     let body = Inbound {
@@ -116,11 +116,11 @@ fn client(limits: &ForwardLimits) -> http1::Builder {
 /// Puts the body behind its gate and has interim responses counted.
 fn outgoing<B>(
     request: Request<B>,
-    wishes: &Wishes,
+    options: &RequestOptions,
     target: &Target,
     progress: &Arc<Progress>,
 ) -> Request<Outbound<B>> {
-    let (opener, gate) = if wishes.expects_continue {
+    let (opener, gate) = if options.expects_continue {
         let (opener, gate) = gate::gate(target.limits.expect);
         (Some(opener), Some(gate))
     } else {
@@ -137,7 +137,7 @@ fn outgoing<B>(
     request
 }
 
-fn shown<B>(mut response: Response<B>, target: &Target) -> Response<B> {
+fn rewrite_headers<B>(mut response: Response<B>, target: &Target) -> Response<B> {
     let prefix = target.prefix.as_deref();
     response::rewrite(response.headers_mut(), prefix, target.isolation);
     response
@@ -146,13 +146,13 @@ fn shown<B>(mut response: Response<B>, target: &Target) -> Response<B> {
 /// Answers `101` and has the two streams joined once the client has it.
 fn switch(
     mut response: Response<Incoming>,
-    wishes: Wishes,
+    options: RequestOptions,
     mut target: Target,
     connection: AbortOnDrop,
 ) -> Result<Response<PreviewBody>, ForwardError> {
     let protocol = response.headers().get(UPGRADE).cloned();
-    let (Some(client), Some(protocol)) = (wishes.upgrade, protocol) else {
-        let detail = "it switches protocols and nobody asked for that";
+    let (Some(client), Some(protocol)) = (options.upgrade, protocol) else {
+        let detail = "it switches protocols without a request to do so";
         return Err(ForwardError::bad_response(target.port, detail));
     };
     let port = hyper::upgrade::on(&mut response);
@@ -170,7 +170,7 @@ fn switch(
             }
         }
     });
-    let (mut head, _) = shown(response, &target).into_parts();
+    let (mut head, _) = rewrite_headers(response, &target).into_parts();
     head.extensions.clear();
     head.version = http::Version::HTTP_11;
     head.headers.insert(UPGRADE, protocol);

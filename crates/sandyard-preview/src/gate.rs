@@ -1,4 +1,4 @@
-//! Holds a body back until it is wanted: `Expect: 100-continue`.
+//! Delays a body until the server asks for it: `Expect: 100-continue`.
 
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -13,20 +13,20 @@ use tokio::time::{Sleep, sleep};
 /// The client is only told to go on once its body is read, so an early refusal saves it the upload.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    wanted: Option<oneshot::Receiver<()>>,
-    patience: Pin<Box<Sleep>>,
+    signal: Option<oneshot::Receiver<()>>,
+    timeout: Pin<Box<Sleep>>,
 }
 
 /// Opens the gate.
 #[derive(Debug)]
 pub(crate) struct Opener(Mutex<Option<oneshot::Sender<()>>>);
 
-/// Makes a gate that opens by itself after some time.
-pub(crate) fn gate(patience: Duration) -> (Opener, Gate) {
+/// Makes a gate that opens after `timeout` at the latest.
+pub(crate) fn gate(timeout: Duration) -> (Opener, Gate) {
     let (tx, rx) = oneshot::channel();
     let gate = Gate {
-        wanted: Some(rx),
-        patience: Box::pin(sleep(patience)),
+        signal: Some(rx),
+        timeout: Box::pin(sleep(timeout)),
     };
     (Opener(Mutex::new(Some(tx))), gate)
 }
@@ -44,14 +44,14 @@ impl Opener {
 
 impl Gate {
     pub(crate) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(wanted) = &mut self.wanted {
-            match Pin::new(wanted).poll(cx) {
+        if let Some(signal) = &mut self.signal {
+            match Pin::new(signal).poll(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(()),
-                // The response came without it; whoever sends that may still read the body.
-                Poll::Ready(Err(_)) => self.wanted = None,
+                // The response came without it; the program may still read the body.
+                Poll::Ready(Err(_)) => self.signal = None,
                 Poll::Pending => {}
             }
         }
-        self.patience.as_mut().poll(cx)
+        self.timeout.as_mut().poll(cx)
     }
 }

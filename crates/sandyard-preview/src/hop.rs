@@ -44,13 +44,13 @@ pub(crate) fn tokens<'a>(
 }
 
 /// Tells whether a list header has a member, in any case.
-pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
-    tokens(headers, name).any(|token| token.eq_ignore_ascii_case(wanted))
+pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, expected: &str) -> bool {
+    tokens(headers, name).any(|token| token.eq_ignore_ascii_case(expected))
 }
 
 /// Gives the protocol to switch to, when that is really asked for.
 ///
-/// Never `h2c`: inside it requests would travel that nobody has looked at.
+/// Never `h2c`: requests inside it would bypass every check.
 pub(crate) fn upgrade(headers: &HeaderMap) -> Option<http::HeaderValue> {
     if !has_token(headers, &CONNECTION, "upgrade") {
         return None;

@@ -15,7 +15,7 @@ use crate::response::ORIGIN_WIDE;
 /// Gives a page an origin of its own, and nothing to run or to load.
 const NOTHING: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
 
-/// Headers that act by themselves, whatever the body is.
+/// Headers that take effect whatever the body is.
 const ACTING: [HeaderName; 5] = [
     SET_COOKIE,
     REFRESH,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn nothing_acts_or_speaks_for_the_origin() {
-        let mut given = headers(&[
+        let mut input = headers(&[
             ("set-cookie", "a=b"),
             ("set-cookie", "c=d; Domain=x"),
             ("refresh", "0;url=/"),
@@ -120,13 +120,13 @@ mod tests {
             ("x-content-type-options", "no"),
             ("etag", "1"),
         ]);
-        make_inert(&mut given);
-        let left = headers(&[
+        make_inert(&mut input);
+        let expected = headers(&[
             ("content-security-policy", "sandbox; default-src 'none'"),
             ("x-content-type-options", "nosniff"),
             ("etag", "1"),
         ]);
-        assert_eq!(given, left);
+        assert_eq!(input, expected);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The way in to a port: addresses, forwarding, pages.
+//! HTTP access to a port of a sandbox: addresses, forwarding, pages.
 //!
-//! A *preview* is a port of a sandbox seen from a browser. This crate knows how a request names one, how it is carried
-//! there and back, and what is said when it cannot be. It knows nothing of the service: whoever calls it looks the
-//! sandbox up, wakes it, checks tokens and hands in a way to [`Dial`] the port.
+//! A *preview* is a port of a sandbox seen from a browser. This crate parses the address of a preview, forwards a request
+//! and its response, and renders a page when it cannot. It does not know the service: the caller finds the sandbox,
+//! wakes it, checks tokens and implements [`Dial`] for the port.
 //!
 //! - [`address`]: which sandbox and port a request wants; [`url`]: the same backwards
 //! - [`access`]: how a private preview is opened with a token
@@ -18,7 +18,7 @@
 //! and call the API with whatever authority the browser has, which on an open loopback listener is all of it. So
 //! responses in the path form carry `Content-Security-Policy: sandbox` without `allow-same-origin`
 //! ([`target::Isolation`]): the page gets an opaque origin, has no cookies or storage to read, and its requests say
-//! `Origin: null`. **Whoever serves the API must refuse requests with `Origin: null`, with a foreign `Origin`, or with
+//! `Origin: null`. **The server of the API must refuse requests with `Origin: null`, with a foreign `Origin`, or with
 //! `Sec-Fetch-Site: cross-site` or `same-site`.** The price: pages that use `fetch` or module scripts on themselves do
 //! not work in the path form. The host form is the one to hand out; `*.localhost` needs no DNS.
 #![forbid(unsafe_code)]
@@ -45,7 +45,7 @@ mod response;
 mod splice;
 mod wait;
 
-pub use access::{Access, Denial, Place, Via};
+pub use access::{Access, Denial, RequestContext, Via};
 pub use address::{Domains, PreviewAddress, PreviewForm};
 pub use body::{BoxError, PreviewBody};
 pub use dial::{Dial, DialError, Dialled};

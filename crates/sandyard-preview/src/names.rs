@@ -1,6 +1,6 @@
 //! Every header, cookie and query parameter that is ours, in one place.
 //!
-//! None of them ever reaches a sandbox: what runs there is not trusted with the credentials of who looks at it.
+//! None of them ever reaches a sandbox: its programs are not trusted with the credentials of people who open a preview.
 
 use http::HeaderName;
 

@@ -73,11 +73,11 @@ impl<'a> Page<'a> {
     }
 
     fn json(&self) -> String {
-        let words = self.problem.words(self.port);
+        let text = self.problem.text(self.port);
         json!({
-            "detail": words.message,
+            "detail": text.message,
             "code": self.problem.kind().code(),
-            "hint": words.hint,
+            "hint": text.hint,
             "sandbox_id": self.sandbox,
             "port": self.port,
         })
@@ -85,7 +85,7 @@ impl<'a> Page<'a> {
     }
 
     fn html(&self) -> String {
-        let words = self.problem.words(self.port);
+        let text = self.problem.text(self.port);
         let reload = self
             .reload
             .filter(|_| self.problem == Problem::PortClosed)
@@ -95,11 +95,11 @@ impl<'a> Page<'a> {
         });
         let note = reload.map_or(
             "",
-            |_| "<p class=\"quiet\">This page reloads by itself.</p>\n",
+            |_| "<p class=\"quiet\">This page reloads automatically.</p>\n",
         );
-        let title = words.title;
-        let message = escape(&words.message);
-        let hint = with_code(&escape(&words.hint));
+        let title = text.title;
+        let message = escape(&text.message);
+        let hint = with_code(&escape(&text.hint));
         let sandbox = escape(self.sandbox);
         let (port, status) = (self.port, self.problem.status().as_u16());
         let code = self.problem.kind().code();

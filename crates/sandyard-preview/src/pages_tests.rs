@@ -8,7 +8,7 @@ const ALL: [Problem; 13] = [
     Problem::NoTools,
     Problem::NeedsDomain,
     Problem::NeedsKey,
-    Problem::Gone,
+    Problem::NotFound,
     Problem::CannotWake,
     Problem::NeedsLink,
     Problem::Refused,
@@ -18,7 +18,7 @@ const ALL: [Problem; 13] = [
     Problem::BadRequest,
 ];
 
-async fn shown(page: Page<'_>, accept: &'static str) -> (http::response::Parts, String) {
+async fn render(page: Page<'_>, accept: &'static str) -> (http::response::Parts, String) {
     let mut headers = HeaderMap::new();
     headers.insert("accept", HeaderValue::from_static(accept));
     let (parts, body) = page.into_response(&headers).into_parts();
@@ -30,7 +30,7 @@ async fn shown(page: Page<'_>, accept: &'static str) -> (http::response::Parts, 
 async fn people_get_a_page_and_programs_get_json() {
     for problem in ALL {
         let page = Page::new(problem, "abc", 3000);
-        let (parts, html) = shown(page.clone(), "text/html,application/xhtml+xml").await;
+        let (parts, html) = render(page.clone(), "text/html,application/xhtml+xml").await;
         assert_eq!(parts.status, problem.status());
         assert_eq!(parts.headers["content-type"], "text/html; charset=utf-8");
         assert_eq!(parts.headers["content-security-policy"], POLICY);
@@ -39,7 +39,7 @@ async fn people_get_a_page_and_programs_get_json() {
             !html.contains("http://") && !html.contains("src="),
             "no assets"
         );
-        let (parts, json) = shown(page, "*/*").await;
+        let (parts, json) = render(page, "*/*").await;
         assert_eq!(parts.headers["content-type"], "application/json");
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["code"], problem.kind().code());
@@ -50,7 +50,7 @@ async fn people_get_a_page_and_programs_get_json() {
 
 #[tokio::test]
 async fn a_closed_port_says_which_and_what_to_do() {
-    let (parts, html) = shown(Page::new(Problem::PortClosed, "abc", 8123), "text/html").await;
+    let (parts, html) = render(Page::new(Problem::PortClosed, "abc", 8123), "text/html").await;
     assert_eq!(parts.status, 502);
     assert_eq!(parts.headers[PROBLEM_HEADER], "port_closed");
     assert!(
@@ -62,17 +62,17 @@ async fn a_closed_port_says_which_and_what_to_do() {
         reload: Some(Duration::from_secs(3)),
         ..Page::new(Problem::PortClosed, "abc", 8123)
     };
-    let (_, html) = shown(page, "text/html").await;
+    let (_, html) = render(page, "text/html").await;
     assert!(html.contains("<meta http-equiv=\"refresh\" content=\"3\">"));
 }
 
 #[tokio::test]
 async fn names_are_escaped() {
     let evil = "<script>alert('\"&`x`</script>";
-    let (_, html) = shown(Page::new(Problem::Gone, evil, 1), "text/html").await;
+    let (_, html) = render(Page::new(Problem::NotFound, evil, 1), "text/html").await;
     assert!(!html.contains("<script"));
     assert!(html.contains("&lt;script&gt;alert(&#39;&quot;&amp;`x`&lt;/script&gt;"));
-    let (_, json) = shown(Page::new(Problem::Gone, evil, 1), "").await;
+    let (_, json) = render(Page::new(Problem::NotFound, evil, 1), "").await;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["sandbox_id"], evil);
 }

@@ -17,8 +17,8 @@ use crate::names::{
 use crate::target::{AuthorizationHeader, HostHeader, Target};
 use crate::{cookie, hop, query};
 
-/// What else the request asks for.
-pub(crate) struct Wishes {
+/// What a request asks for besides its response.
+pub(crate) struct RequestOptions {
     /// The client's side of an upgrade.
     pub(crate) upgrade: Option<OnUpgrade>,
     /// The body waits for `100 Continue`.
@@ -26,7 +26,7 @@ pub(crate) struct Wishes {
 }
 
 /// Turns a client's request into the one the sandbox gets.
-pub(crate) fn prepare(parts: &mut Parts, target: &Target) -> Result<Wishes, ForwardError> {
+pub(crate) fn prepare(parts: &mut Parts, target: &Target) -> Result<RequestOptions, ForwardError> {
     if parts.method == Method::CONNECT {
         return Err(ForwardError::BadRequest("CONNECT has no place here"));
     }
@@ -63,13 +63,13 @@ pub(crate) fn prepare(parts: &mut Parts, target: &Target) -> Result<Wishes, Forw
         None => ("close", None),
     };
     headers.insert(CONNECTION, HeaderValue::from_static(connection));
-    Ok(Wishes {
+    Ok(RequestOptions {
         upgrade,
         expects_continue,
     })
 }
 
-/// Takes off everything that opens doors of ours.
+/// Removes every credential for this server.
 pub(crate) fn strip_credentials(headers: &mut HeaderMap) {
     // Gateways of some languages read `_` as `-`, so both spellings go.
     let doomed: Vec<HeaderName> = headers
@@ -113,7 +113,7 @@ fn set_forwarded(headers: &mut HeaderMap, target: &Target) -> Result<(), Forward
     }
     let host = match &target.host_header {
         HostHeader::Keep => value(&target.host)?,
-        HostHeader::Named(name) => value(name)?,
+        HostHeader::Fixed(name) => value(name)?,
         HostHeader::Localhost => value(&format!("localhost:{}", target.port))?,
     };
     headers.insert(HOST, host);

@@ -96,14 +96,14 @@ fn a_program_sees_the_host_it_shall_see() {
     for (host_header, expected) in [
         (HostHeader::Keep, "public.example:81"),
         (HostHeader::Localhost, "localhost:3000"),
-        (HostHeader::Named("app.example".to_owned()), "app.example"),
+        (HostHeader::Fixed("app.example".to_owned()), "app.example"),
     ] {
         target.host_header = host_header;
         let parts = prepared("/", &[("host", "spoofed")], &target).unwrap();
         assert_eq!(parts.headers["host"], expected);
         assert_eq!(parts.headers["x-forwarded-host"], "public.example:81");
     }
-    target.host_header = HostHeader::Named("a\r\nx: y".to_owned());
+    target.host_header = HostHeader::Fixed("a\r\nx: y".to_owned());
     assert!(prepared("/", &[], &target).is_err());
 }
 
@@ -115,7 +115,7 @@ fn authorization_that_is_not_ours_goes_through() {
 }
 
 #[test]
-fn the_prefix_comes_off_and_is_told() {
+fn the_prefix_is_removed_and_sent_as_a_header() {
     let target = target(PreviewForm::Path);
     let inner = |uri: &str| prepared(uri, &[], &target).map(|parts| parts.uri.to_string());
     assert_eq!(inner("/p/abc/3000").unwrap(), "/");
@@ -138,7 +138,7 @@ fn the_host_can_be_localhost() {
 }
 
 #[test]
-fn a_length_is_told_in_one_way_only() {
+fn contradictory_lengths_are_refused() {
     let target = target(PreviewForm::Host);
     for headers in [
         &[("content-length", "1"), ("transfer-encoding", "chunked")][..],

@@ -59,11 +59,11 @@ where
 async fn while_moving(
     mut rest: impl Future<Output = io::Result<()>> + Unpin,
     carried: &AtomicU64,
-    patience: Duration,
+    idle_timeout: Duration,
 ) {
     loop {
         let before = carried.load(Ordering::Relaxed);
-        let done = timeout(patience, &mut rest).await.is_ok();
+        let done = timeout(idle_timeout, &mut rest).await.is_ok();
         if done || carried.load(Ordering::Relaxed) == before {
             return;
         }
@@ -109,14 +109,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn half_a_stream_lives_while_it_moves() {
-        let patience = Duration::from_secs(60);
+        let idle_timeout = Duration::from_secs(60);
         let (client, mut client_end) = duplex(16);
         let (port, mut port_end) = duplex(16);
-        let task = tokio::spawn(splice(client, port, patience));
+        let task = tokio::spawn(splice(client, port, idle_timeout));
         client_end.shutdown().await.unwrap();
         assert_eq!(port_end.read(&mut [0; 1]).await.unwrap(), 0);
         for _ in 0..10 {
-            tokio::time::sleep(patience * 2 / 3).await;
+            tokio::time::sleep(idle_timeout * 2 / 3).await;
             port_end.write_all(b"x").await.unwrap();
             assert_eq!(client_end.read_u8().await.unwrap(), b'x');
         }

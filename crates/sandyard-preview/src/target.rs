@@ -91,7 +91,7 @@ pub enum HostHeader {
     /// `localhost:{port}`, for programs that serve no other.
     Localhost,
     /// This one, with its port, whatever the client asked for.
-    Named(String),
+    Fixed(String),
 }
 
 /// Whether the sandbox sees `Authorization`.

@@ -31,13 +31,13 @@ pub fn url_for(form: UrlForm, scheme: Scheme, base: &str, sandbox: &str, port: u
 /// Gives the label with the sandbox first when it reads back as what it was made of.
 fn sandbox_first(sandbox: &str, port: u16) -> Option<String> {
     let label = format!("{sandbox}-{port}");
-    let meant = PreviewAddress {
+    let expected = PreviewAddress {
         sandbox: sandbox.to_owned(),
         port,
         form: PreviewForm::Host,
     };
     let read = Domains::new(["d"]).parse(&format!("{label}.d"));
-    (read == Some(meant)).then_some(label)
+    (read == Some(expected)).then_some(label)
 }
 
 #[cfg(test)]

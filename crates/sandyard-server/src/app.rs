@@ -174,9 +174,9 @@ impl App {
         &self.0.settings
     }
 
-    /// Says whether a port is that of the tool server or of VS Code. Whoever opens one of them can do everything in the sandbox, so
-    /// neither is ever everybody's. The tool server's usual port is among them whatever the setting: sandboxes that were made before
-    /// it was changed still have theirs there.
+    /// Whether a port is that of the tool server or of VS Code. Access to one of them is full control of the sandbox, so neither is
+    /// ever public. The tool server's default port is always included: sandboxes that were created before the setting changed still
+    /// have theirs there.
     pub(crate) fn is_guarded_port(&self, port: u16) -> bool {
         self.is_tools_port(port) || port == self.0.settings.vscode_port
     }

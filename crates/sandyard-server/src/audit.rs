@@ -16,7 +16,7 @@ const MAX_BATCH: usize = 1_000;
 /// How long entries are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(100);
 /// Tries for a batch that the store refuses. A store that cannot be reached or has no room is tried for ever.
-const TRIES: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 /// First and longest pause between tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// How long the end of the server waits for a store that takes no writes.
@@ -89,7 +89,7 @@ pub(crate) struct Audit(Arc<Inner>);
 struct Inner {
     store: Store,
     queue: Mutex<Queue>,
-    written: Notify,
+    progress: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -138,7 +138,7 @@ impl Audit {
         Self(Arc::new(Inner {
             store,
             queue: Mutex::default(),
-            written: Notify::new(),
+            progress: Notify::new(),
         }))
     }
 
@@ -155,13 +155,13 @@ impl Audit {
     /// Waits until all that was handed over is written or lost.
     pub(crate) async fn flush(&self) {
         loop {
-            let written = self.0.written.notified();
-            tokio::pin!(written);
-            written.as_mut().enable();
+            let progress = self.0.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
             if !self.queue().has_writer {
                 return;
             }
-            written.await;
+            progress.await;
         }
     }
 
@@ -194,7 +194,7 @@ impl Audit {
             };
             self.write_batch(&batch, end).await;
         }
-        self.0.written.notify_waiters();
+        self.0.progress.notify_waiters();
     }
 
     /// Writes a batch, as soon as the store takes it.
@@ -206,7 +206,7 @@ impl Audit {
                 tracing::warn!(entries = batch.len(), %error, "Audit entries wait: the store does not take them");
             }
             refusals += u32::from(!error.is_transient());
-            if refusals >= TRIES {
+            if refusals >= MAX_ATTEMPTS {
                 tracing::error!(entries = batch.len(), %error, "Audit entries are lost: the store refuses them");
                 self.queue().lose(end);
                 return;

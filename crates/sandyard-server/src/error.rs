@@ -73,7 +73,7 @@ impl From<Option<Box<PartialOutput>>> for PartialOutputFields {
 /// A failed request.
 #[derive(Debug)]
 pub struct ApiError {
-    /// What failed. Boxed, for results are passed on far more often than failures are looked at.
+    /// What failed. Boxed, because most results are not failures and are moved often.
     pub error: Box<ServiceError>,
     /// Which field is meant, where that is only known from the request itself.
     field: Option<String>,

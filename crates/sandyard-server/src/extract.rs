@@ -87,7 +87,7 @@ async fn collect(
     memory: &MemoryHold,
 ) -> Result<bytes::Bytes, ApiError> {
     let mut content = Vec::new();
-    // All at once where the length is known: two that wait for each other's half would wait in vain.
+    // All at once where the length is known: two requests that wait for each other's half would never end.
     let announced = body.size_hint().exact().unwrap_or(0);
     let announced = usize::try_from(announced).unwrap_or(usize::MAX);
     let mut is_reserved = false;
@@ -98,21 +98,21 @@ async fn collect(
         let length = content.len() + piece.len();
         if !is_reserved || length > content.capacity() {
             is_reserved = true;
-            let wanted = length.max(content.capacity() * 2).max(announced);
-            reserve(&mut content, memory, wanted).await?;
+            let capacity = length.max(content.capacity() * 2).max(announced);
+            reserve(&mut content, memory, capacity).await?;
         }
         content.extend_from_slice(&piece);
     }
     Ok(content.into())
 }
 
-/// A body that did not arrive, or is longer than is taken.
+/// A body that did not arrive, or exceeds the route's maximum.
 fn body_error(error: impl std::error::Error + 'static) -> ApiError {
     if is_body_timeout(&error) {
         return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
     }
     if is_too_long(&error) {
-        return ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken")
+        return ApiError::new(ErrorKind::TooLarge, "the body exceeds the maximum size")
             .hint("send large files with upload-file, which streams");
     }
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
@@ -168,7 +168,7 @@ pub(crate) fn decode_query(text: &str) -> Result<String, ServiceError> {
     })
 }
 
-/// One word of a path that is no sandbox's name: a user, a key, a template.
+/// A name in a path of something other than a sandbox: a user, a key, a template.
 #[derive(Clone, Debug)]
 pub(crate) struct PathName(pub String);
 
@@ -209,8 +209,8 @@ impl<S: Send + Sync> FromRequestParts<S> for SandboxName {
 }
 
 async fn path_word<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Option<String> {
-    let words = RawPathParams::from_request_parts(parts, state).await.ok()?;
-    let word = words.iter().find(|(key, _)| *key == name)?.1;
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    let word = params.iter().find(|(key, _)| *key == name)?.1;
     Some(word.to_owned())
 }
 

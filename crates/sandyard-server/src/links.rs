@@ -99,7 +99,7 @@ impl Links {
         )
     }
 
-    /// The same with a token in it, for whoever has no credentials; good for a day.
+    /// The same with a token, for people without credentials; valid for a day.
     pub(crate) fn signed_port(&self, id: &SandboxId, port: u16) -> String {
         let until_ms = self.app.service().clock().now_ms() + LINK_LIFE_MS;
         let token = self.app.auth().sign_preview(id, port, until_ms);

@@ -108,18 +108,18 @@ mod tests {
     fn a_caller_beyond_its_rate_waits_and_others_do_not() {
         let limit = RateLimit::new(2);
         let start = Instant::now();
-        let left = |taken: Result<Option<Allowance>, TooMany>| {
-            taken
+        let remaining_after = |outcome: Result<Option<Allowance>, TooMany>| {
+            outcome
                 .map(|allowance| allowance.unwrap().remaining)
                 .map_err(|refusal| refusal.retry_after_s)
         };
         for remaining in (0..4).rev() {
-            assert_eq!(left(limit.take("alice", start)), Ok(remaining));
+            assert_eq!(remaining_after(limit.take("alice", start)), Ok(remaining));
         }
-        assert_eq!(left(limit.take("alice", start)), Err(1));
-        assert_eq!(left(limit.take("bob", start)), Ok(3));
+        assert_eq!(remaining_after(limit.take("alice", start)), Err(1));
+        assert_eq!(remaining_after(limit.take("bob", start)), Ok(3));
         let later = start + Duration::from_millis(500);
-        assert_eq!(left(limit.take("alice", later)), Ok(0));
+        assert_eq!(remaining_after(limit.take("alice", later)), Ok(0));
     }
 
     #[test]

@@ -88,8 +88,10 @@ pub fn router(app: App) -> Router {
     let mut router = Router::<App>::new();
     for route in all() {
         let gate = Gate::new(&app, &route);
-        let most = app.settings().max_json_bytes;
-        let max_body = route.max_body.map_or(most, |max| max.min(most));
+        let default_max = app.settings().max_json_bytes;
+        let max_body = route
+            .max_body
+            .map_or(default_max, |max| max.min(default_max));
         let methods = route
             .methods
             .clone()
@@ -139,7 +141,7 @@ async fn not_found(request: Request) -> Response {
         ErrorBody {
             detail: format!("there is nothing at {path}"),
             code: ErrorKind::NotFound.code().to_owned(),
-            hint: Some("GET /docs lists what there is".to_owned()),
+            hint: Some("GET /docs lists all endpoints".to_owned()),
             field: None,
             partial_output: PartialOutputFields::default(),
         },

@@ -8,9 +8,9 @@
 //!
 //! Sandboxes are started by no server and end with none.
 
+mod data_dir_name;
 mod e2b;
 mod logging;
-mod place;
 mod providers;
 mod sealing_key;
 mod settings;
@@ -53,9 +53,9 @@ pub enum ServeError {
     /// The data directory cannot be made or written to.
     #[error("cannot use `{path}`")]
     DataDir {
-        /// Which file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -79,7 +79,7 @@ pub enum ServeError {
     Provider {
         /// The provider's name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: ProviderError,
     },
@@ -118,8 +118,8 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(
 
 /// Runs a server over providers of the caller's, the default one first, until `signals` say so.
 ///
-/// `connect` is told the name of the installation, which is the store's: whoever opens another store must not take this
-/// one's sandboxes for strangers.
+/// `connect` receives the name of the installation, which belongs to the store: a server with another store must not take
+/// this one's sandboxes for orphans.
 ///
 /// # Errors
 ///
@@ -164,7 +164,7 @@ where
     ready(&started);
     started.log();
 
-    while signals.next().await == signals::Wish::Reload {
+    while signals.next().await == signals::SignalAction::Reload {
         if let Some(tls) = &tls {
             match tls.reload(clock.now_ms()) {
                 Ok(()) => tracing::info!("Certificate read again"),
@@ -181,7 +181,7 @@ where
         app.flush_audit().await;
         app.store().close().await;
     };
-    // Whoever asks a second time means it; what is left undone the next server finds.
+    // A second signal ends the server at once; the next start finishes the remaining work.
     tokio::select! {
         () = rest => {}
         () = signals.next_end() => tracing::warn!("Ended at once"),
@@ -203,13 +203,14 @@ async fn open(
     let timers = Timers::open(store.clone(), redis_url, clock.clone())
         .await
         .map_err(ServeError::Timers)?;
-    let place = place::place(&settings.data_dir).map_err(|source| ServeError::DataDir {
-        path: settings.data_dir.join("nodes"),
-        source,
-    })?;
+    let data_dir_name =
+        data_dir_name::data_dir_name(&settings.data_dir).map_err(|source| ServeError::DataDir {
+            path: settings.data_dir.join("nodes"),
+            source,
+        })?;
     let node = NodeSetup::in_slot(
         &settings.data_dir,
-        &place,
+        &data_dir_name,
         settings.node_url.clone(),
         Some(internal::reach(auth.clone())),
     )?;

@@ -66,10 +66,10 @@ impl StreamedObject {
     /// The answer, which holds `memory` until it is sent.
     pub(crate) fn into_response(mut self, memory: MemoryHold) -> Response {
         self.parts.push_back(Part::Json(Bytes::from_static(b"}")));
-        let left = self.parts.iter().map(Part::len).sum();
+        let remaining_bytes = self.parts.iter().map(Part::len).sum();
         let body = Pieces {
             parts: self.parts,
-            left,
+            remaining_bytes,
             _memory: memory,
         };
         let json = [(header::CONTENT_TYPE, "application/json")];
@@ -100,7 +100,7 @@ fn escaped_len(byte: &u8) -> u64 {
 #[derive(Debug)]
 struct Pieces {
     parts: VecDeque<Part>,
-    left: u64,
+    remaining_bytes: u64,
     _memory: MemoryHold,
 }
 
@@ -139,16 +139,16 @@ impl HttpBody for Pieces {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = self.next_piece();
-        self.left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        self.remaining_bytes -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining_bytes == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        SizeHint::with_exact(self.remaining_bytes)
     }
 }
 

@@ -12,16 +12,16 @@ pub const HOUR: u64 = 60 * MINUTE;
 pub const DAY: u64 = 24 * HOUR;
 
 /// Reads a time span: seconds, or numbers with units.
-pub(super) fn parse(text: &str, least: u64, most: u64) -> Result<Value, String> {
+pub(super) fn parse(text: &str, min: u64, max: u64) -> Result<Value, String> {
     let seconds = seconds(text).ok_or(
         "is not a time span: write seconds, or numbers with s, m, h or d, like 90, 30m, 1h30m or 7d",
     )?;
-    match (least..=most).contains(&seconds) {
+    match (min..=max).contains(&seconds) {
         true => Ok(Value::Duration(Duration::from_secs(seconds))),
         false => Err(format!(
             "must be between {} and {}",
-            written(least),
-            written(most)
+            format_duration(min),
+            format_duration(max)
         )),
     }
 }
@@ -51,7 +51,7 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 /// Writes a time span in its largest even unit.
-fn written(seconds: u64) -> String {
+fn format_duration(seconds: u64) -> String {
     for (unit, length) in [("d", DAY), ("h", HOUR), ("m", MINUTE)] {
         if seconds >= length && seconds.is_multiple_of(length) {
             return format!("{}{unit}", seconds / length);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_time_spans_are_refused() {
         for text in [
             "",
             " ",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_told_in_units() {
+    fn a_refusal_shows_the_range_in_units() {
         let problem = parse("8d", 60, 7 * DAY).unwrap_err();
         assert_eq!(problem, "must be between 1m and 7d");
     }

@@ -8,10 +8,10 @@ use sandyard_core::network::Target;
 use super::Value;
 use super::network::Network;
 
-/// More than anybody needs, and few enough to open.
-const MOST: usize = 64;
-/// Lists of hosts are longer, and cost nothing to keep.
-const MOST_TARGETS: usize = 1000;
+/// Maximum number of items in most lists: the server opens a listener for each address.
+const MAX_ITEMS: usize = 64;
+/// Maximum number of targets. Lists of hosts are longer and need no listeners.
+const MAX_TARGETS: usize = 1000;
 /// Where name servers listen.
 const NAME_SERVER_PORT: u16 = 53;
 
@@ -36,7 +36,7 @@ pub(super) fn networks(text: &str) -> Result<Value, String> {
 
 pub(super) fn targets(text: &str) -> Result<Value, String> {
     const WHAT: &str = "a name, an address or a network like 10.0.0.0/8, with or without a port";
-    at_most(MOST_TARGETS, text, WHAT, |word| word.parse::<Target>().ok()).map(Value::Targets)
+    at_most(MAX_TARGETS, text, WHAT, |word| word.parse::<Target>().ok()).map(Value::Targets)
 }
 
 pub(super) fn name_servers(text: &str) -> Result<Value, String> {
@@ -49,60 +49,62 @@ pub(super) fn name_servers(text: &str) -> Result<Value, String> {
     each(text, "an IP address, with or without a port", server).map(Value::NameServers)
 }
 
-pub(super) fn counts(text: &str, most: u64) -> Result<Value, String> {
-    let what = format!("a name and a number up to {most}, like `name=1`");
-    let found = each(text, &what, |word| {
+pub(super) fn counts(text: &str, max: u64) -> Result<Value, String> {
+    let what = format!("a name and a number up to {max}, like `name=1`");
+    let counts = each(text, &what, |word| {
         let (name, number) = word.split_once('=')?;
         let (name, number) = (name.trim(), number.trim().parse().ok()?);
         let is_name = !name.is_empty() && !name.chars().any(char::is_control);
-        (is_name && number <= most).then(|| (name.to_owned(), number))
+        (is_name && number <= max).then(|| (name.to_owned(), number))
     })?;
-    let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
-    match (0..found.len()).any(is_twice) {
-        true => Err("has a name more than once".to_owned()),
-        false => Ok(Value::Counts(found)),
-    }
+    check_names_are_unique(&counts)?;
+    Ok(Value::Counts(counts))
 }
 
-pub(super) fn words(text: &str) -> Result<Value, String> {
+pub(super) fn tokens(text: &str) -> Result<Value, String> {
     let is_word =
         |word: &str| !word.is_empty() && !word.chars().any(|c| c.is_control() || c.is_whitespace());
     each(text, "a word", |word| {
         is_word(word).then(|| word.to_owned())
     })
-    .map(Value::Words)
+    .map(Value::Tokens)
 }
 
-pub(super) fn choices(text: &str, words: &[&str]) -> Result<Value, String> {
-    let what = format!("one of {}", words.join(", "));
-    each(text, &what, |word| known(word, words)).map(Value::Words)
+pub(super) fn choices(text: &str, options: &[&str]) -> Result<Value, String> {
+    let what = format!("one of {}", options.join(", "));
+    each(text, &what, |word| find_option(word, options)).map(Value::Tokens)
 }
 
-pub(super) fn pairs(text: &str, words: &[&str]) -> Result<Value, String> {
+pub(super) fn pairs(text: &str, options: &[&str]) -> Result<Value, String> {
     let what = format!(
         "a name and one of {}, like `name={}`",
-        words.join(", "),
-        words.first().unwrap_or(&"provider")
+        options.join(", "),
+        options.first().unwrap_or(&"provider")
     );
-    let found = each(text, &what, |part| {
+    let pairs = each(text, &what, |part| {
         // A name may hold `=` itself, a word never does.
         let (name, word) = part.rsplit_once('=')?;
         let name = name.trim();
         let is_name = !name.is_empty() && !name.chars().any(char::is_control);
-        let word = known(word.trim(), words)?;
+        let word = find_option(word.trim(), options)?;
         is_name.then(|| (name.to_owned(), word))
     })?;
-    let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
-    match (0..found.len()).any(is_twice) {
+    check_names_are_unique(&pairs)?;
+    Ok(Value::Pairs(pairs))
+}
+
+fn check_names_are_unique<T>(items: &[(String, T)]) -> Result<(), String> {
+    let is_duplicate = |index: usize| items[..index].iter().any(|item| item.0 == items[index].0);
+    match (0..items.len()).any(is_duplicate) {
         true => Err("has a name more than once".to_owned()),
-        false => Ok(Value::Pairs(found)),
+        false => Ok(()),
     }
 }
 
 /// The word as it is written in the table, whatever the case of its letters here.
-fn known(word: &str, words: &[&str]) -> Option<String> {
+fn find_option(word: &str, options: &[&str]) -> Option<String> {
     let lower = word.to_ascii_lowercase();
-    words.contains(&lower.as_str()).then_some(lower)
+    options.contains(&lower.as_str()).then_some(lower)
 }
 
 fn address(word: &str) -> Option<IpAddr> {
@@ -126,18 +128,18 @@ fn each<T: PartialEq>(
     what: &str,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, String> {
-    at_most(MOST, text, what, read)
+    at_most(MAX_ITEMS, text, what, read)
 }
 
 fn at_most<T: PartialEq>(
-    most: usize,
+    max: usize,
     text: &str,
     what: &str,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, String> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
-    if words.len() > most {
-        return Err(format!("must have at most {most} parts"));
+    if words.len() > max {
+        return Err(format!("must have at most {max} parts"));
     }
     let mut found = Vec::new();
     for (index, word) in words.iter().enumerate() {

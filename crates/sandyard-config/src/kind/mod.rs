@@ -24,12 +24,12 @@ pub enum Kind {
     Path,
     /// A path of a file that must be there.
     File,
-    /// A text of at least so many bytes.
+    /// A text with this minimum length in bytes.
     Key(usize),
     /// `on` or `off`.
     Switch,
     /// A whole number within bounds.
-    Whole(u64, u64),
+    Integer(u64, u64),
     /// A time span within bounds, in seconds.
     Duration(u64, u64),
     /// A number of bytes within bounds.
@@ -49,7 +49,7 @@ pub enum Kind {
     /// Names with a number up to this one each, like `a=1,b=2`.
     Counts(u64),
     /// Any words, separated by commas.
-    Words,
+    Tokens,
     /// The name of a provider.
     Provider,
     /// Names of providers, separated by commas.
@@ -85,20 +85,20 @@ impl Kind {
     pub(crate) fn parse(self, text: &str, providers: &[&str]) -> Result<Value, String> {
         match self {
             Self::Text | Self::Path | Self::File => printable(text),
-            Self::Key(least) => key(text, least),
+            Self::Key(min) => key(text, min),
             Self::Switch => number::switch(text),
-            Self::Whole(least, most) => number::whole(text, least, most),
-            Self::Duration(least, most) => duration::parse(text, least, most),
-            Self::Size(least, most) => number::size(text, least, most),
-            Self::Cores(least, most) => number::cores(text, least, most),
-            Self::Choice(words) => choice(text, words),
+            Self::Integer(min, max) => number::integer(text, min, max),
+            Self::Duration(min, max) => duration::parse(text, min, max),
+            Self::Size(min, max) => number::size(text, min, max),
+            Self::Cores(min, max) => number::cores(text, min, max),
+            Self::Choice(options) => choice(text, options),
             Self::Ports => list::ports(text),
             Self::Addresses => list::addresses(text),
             Self::Networks => list::networks(text),
             Self::Targets => list::targets(text),
             Self::NameServers => list::name_servers(text),
-            Self::Counts(most) => list::counts(text, most),
-            Self::Words => list::words(text),
+            Self::Counts(max) => list::counts(text, max),
+            Self::Tokens => list::tokens(text),
             Self::Provider => choice(text, providers),
             Self::Providers => list::choices(text, providers),
             Self::ProviderOfEach => list::pairs(text, providers),
@@ -121,7 +121,7 @@ impl Kind {
                 | Self::Targets
                 | Self::NameServers
                 | Self::Counts(_)
-                | Self::Words
+                | Self::Tokens
                 | Self::Providers
                 | Self::ProviderOfEach
         )
@@ -129,14 +129,14 @@ impl Kind {
 
     /// Whether it is about port numbers, which container platforms put other things in the variables of.
     pub(crate) fn is_port(self) -> bool {
-        matches!(self, Self::Ports | Self::Whole(_, 65_535))
+        matches!(self, Self::Ports | Self::Integer(_, 65_535))
     }
 
     /// Whether a configuration file writes `text` without quotes.
     pub(crate) fn is_bare(self, text: &str) -> bool {
         match self {
             Self::Switch => matches!(text, "true" | "false"),
-            Self::Whole(..) | Self::Ports | Self::Cores(..) | Self::Duration(..) => {
+            Self::Integer(..) | Self::Ports | Self::Cores(..) | Self::Duration(..) => {
                 text.parse::<u64>().is_ok()
             }
             _ => false,
@@ -157,14 +157,14 @@ impl Kind {
             Self::Text => "text".to_owned(),
             Self::Path => "path".to_owned(),
             Self::File => "path of a file".to_owned(),
-            Self::Key(least) => format!("text of at least {least} bytes"),
+            Self::Key(min) => format!("text of at least {min} bytes"),
             Self::Switch => "`true` or `false`".to_owned(),
-            Self::Whole(least, most) if most == u64::MAX => format!("number, {least} or more"),
-            Self::Whole(least, most) => format!("number, {least} to {most}"),
+            Self::Integer(min, max) if max == u64::MAX => format!("number, {min} or more"),
+            Self::Integer(min, max) => format!("number, {min} to {max}"),
             Self::Duration(..) => "time span".to_owned(),
             Self::Size(..) => "size".to_owned(),
             Self::Cores(..) => "number of cores, like `0.5`".to_owned(),
-            Self::Choice(words) => quoted(words),
+            Self::Choice(options) => quoted(options),
             Self::Ports => "port numbers, separated by commas".to_owned(),
             Self::Addresses => "IP addresses, separated by commas".to_owned(),
             Self::Networks => "IP networks, separated by commas".to_owned(),
@@ -173,7 +173,7 @@ impl Kind {
                 "IP addresses with or without a port, separated by commas".to_owned()
             }
             Self::Counts(_) => "names with numbers, like `a=1,b=2`".to_owned(),
-            Self::Words => "words, separated by commas".to_owned(),
+            Self::Tokens => "words, separated by commas".to_owned(),
             Self::Provider => "name of a provider".to_owned(),
             Self::Providers => "names of providers, separated by commas".to_owned(),
             Self::ProviderOfEach => "names with a provider each, like `a=docker`".to_owned(),
@@ -191,9 +191,9 @@ impl Kind {
     }
 }
 
-fn quoted(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    words.join(", ")
+fn quoted(options: &[&str]) -> String {
+    let quoted: Vec<String> = options.iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
 }
 
 fn printable(text: &str) -> Result<Value, String> {
@@ -203,21 +203,21 @@ fn printable(text: &str) -> Result<Value, String> {
     }
 }
 
-fn key(text: &str, least: usize) -> Result<Value, String> {
-    match text.len() < least {
+fn key(text: &str, min: usize) -> Result<Value, String> {
+    match text.len() < min {
         true => Err(format!(
-            "must have at least {least} bytes (got {})",
+            "must have at least {min} bytes (got {})",
             text.len()
         )),
         false => Ok(Value::Text(text.to_owned())),
     }
 }
 
-fn choice(text: &str, words: &[&str]) -> Result<Value, String> {
+fn choice(text: &str, options: &[&str]) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
-    match words.contains(&lower.as_str()) {
+    match options.contains(&lower.as_str()) {
         true => Ok(Value::Text(lower)),
-        false => Err(format!("must be one of {}", words.join(", "))),
+        false => Err(format!("must be one of {}", options.join(", "))),
     }
 }
 

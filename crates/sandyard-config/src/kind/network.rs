@@ -44,12 +44,12 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| NetworkError)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let max_bits = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             Some(bits) => bits.parse().map_err(|_| NetworkError)?,
-            None => most,
+            None => max_bits,
         };
-        match bits <= most {
+        match bits <= max_bits {
             true => Ok(Self { address, bits }),
             false => Err(NetworkError),
         }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_networks_are_refused() {
         for text in [
             "",
             "10.0.0.0/33",

@@ -12,24 +12,24 @@ pub(super) fn switch(text: &str) -> Result<Value, String> {
     }
 }
 
-pub(super) fn whole(text: &str, least: u64, most: u64) -> Result<Value, String> {
+pub(super) fn integer(text: &str, min: u64, max: u64) -> Result<Value, String> {
     let number: u64 = text
         .trim()
         .parse()
         .map_err(|_| "is not a whole number".to_owned())?;
-    within(number, least, most, |number| number.to_string())
+    within(number, min, max, |number| number.to_string())
 }
 
-pub(super) fn size(text: &str, least: u64, most: u64) -> Result<Value, String> {
+pub(super) fn size(text: &str, min: u64, max: u64) -> Result<Value, String> {
     let Size(bytes) = text.parse().map_err(|_| {
         "is not a size: write a number with an optional k, m, g or t, like 512m or 2g".to_owned()
     })?;
-    within(bytes, least, most, |bytes| Size(bytes).to_string())
+    within(bytes, min, max, |bytes| Size(bytes).to_string())
 }
 
-pub(super) fn cores(text: &str, least: u64, most: u64) -> Result<Value, String> {
+pub(super) fn cores(text: &str, min: u64, max: u64) -> Result<Value, String> {
     let millis = millis(text.trim()).ok_or("is not a number of cores, like 2 or 0.5")?;
-    within(millis, least, most, |millis| match millis % 1000 {
+    within(millis, min, max, |millis| match millis % 1000 {
         0 => (millis / 1000).to_string(),
         part => format!("{}.{part:03}", millis / 1000),
     })
@@ -52,17 +52,17 @@ fn millis(text: &str) -> Option<u64> {
 
 fn within(
     number: u64,
-    least: u64,
-    most: u64,
-    written: impl Fn(u64) -> String,
+    min: u64,
+    max: u64,
+    format: impl Fn(u64) -> String,
 ) -> Result<Value, String> {
-    match (least..=most).contains(&number) {
+    match (min..=max).contains(&number) {
         true => Ok(Value::Number(number)),
-        false if most == u64::MAX => Err(format!("must be at least {}", written(least))),
+        false if max == u64::MAX => Err(format!("must be at least {}", format(min))),
         false => Err(format!(
             "must be between {} and {}",
-            written(least),
-            written(most)
+            format(min),
+            format(max)
         )),
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_told_in_their_unit() {
+    fn a_refusal_shows_the_range_in_its_unit() {
         assert_eq!(
             size("1k", 16 << 20, 64 << 30).unwrap_err(),
             "must be between 16m and 64g"
@@ -100,7 +100,7 @@ mod tests {
             cores("100", 10, 64_000).unwrap_err(),
             "must be between 0.010 and 64"
         );
-        assert_eq!(whole("0", 1, u64::MAX).unwrap_err(), "must be at least 1");
+        assert_eq!(integer("0", 1, u64::MAX).unwrap_err(), "must be at least 1");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     SealingKey::from_text(text)
         .map(Value::SealingKey)
         .ok_or_else(|| {
-            "is no key of 32 bytes: write 64 hexadecimal digits, or base64; `openssl rand -hex 32` makes one"
+            "is not a key of 32 bytes: write 64 hexadecimal digits, or base64; `openssl rand -hex 32` makes one"
                 .to_owned()
         })
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_usual_way_to_write_a_key_is_read() {
+    fn every_common_format_of_a_key_is_read() {
         let bytes: [u8; BYTES] = std::array::from_fn(|at| 255 - at as u8);
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);

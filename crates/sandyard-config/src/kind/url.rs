@@ -46,14 +46,14 @@ pub(super) fn http(text: &str) -> Result<Value, String> {
 
 /// Reads a URL of a known scheme. `scheme+driver:` is the scheme: other languages name their driver there.
 pub(super) fn any(text: &str, schemes: &'static [&'static str]) -> Result<Value, String> {
-    let known = || format!("is not a URL of {}", schemes.join(":, ") + ":");
-    let (scheme, rest) = text.split_once(':').ok_or_else(known)?;
+    let unsupported = || format!("is not a URL of {}", schemes.join(":, ") + ":");
+    let (scheme, rest) = text.split_once(':').ok_or_else(unsupported)?;
     let scheme = scheme.to_ascii_lowercase();
     let bare = scheme.split('+').next().unwrap_or(&scheme);
     let name = [scheme.as_str(), bare]
         .into_iter()
         .find(|name| schemes.contains(name))
-        .ok_or_else(known)?;
+        .ok_or_else(unsupported)?;
     if rest.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(
             "holds a space or a control character: write those as %20 and so on".to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn http_host(text: &str) -> Option<&str> {
 
 /// Hides the password in a URL, in the usual place and in its query.
 ///
-/// All between the user's name and the last `@` goes: whoever forgot to encode an `@` still has it hidden.
+/// Hides everything between the user's name and the last `@`, so a password with an unencoded `@` is hidden too.
 pub(crate) fn mask(text: &str) -> String {
     const HIDDEN: &str = "********";
     let (base, query) = match text.split_once('?') {
@@ -93,20 +93,20 @@ pub(crate) fn mask(text: &str) -> String {
         Some((base, query)) if !query.contains('@') => (base, Some(query)),
         _ => (text, None),
     };
-    let mut shown = base.to_owned();
+    let mut masked = base.to_owned();
     let start = base.find("://").map(|at| at + 3);
     if let (Some(start), Some(end)) = (start, base.rfind('@'))
         && start <= end
         && let Some(colon) = base[start..end].find(':')
     {
-        shown = format!("{}:{HIDDEN}{}", &base[..start + colon], &base[end..]);
+        masked = format!("{}:{HIDDEN}{}", &base[..start + colon], &base[end..]);
     }
-    let Some(query) = query else { return shown };
+    let Some(query) = query else { return masked };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("pass") => format!("{name}={HIDDEN}"),
         _ => pair.to_owned(),
     });
-    format!("{shown}?{}", pairs.collect::<Vec<_>>().join("&"))
+    format!("{masked}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn is_domain(text: &str) -> bool {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn passwords_are_hidden_wherever_urls_have_them() {
-        for (text, shown) in [
+        for (text, masked) in [
             (
                 "postgres://app:s3cret@db:5432/x",
                 "postgres://app:********@db:5432/x",
@@ -147,7 +147,7 @@ mod tests {
             ("sqlite:///srv/a.db", "sqlite:///srv/a.db"),
             ("nonsense", "nonsense"),
         ] {
-            assert_eq!(mask(text), shown);
+            assert_eq!(mask(text), masked);
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Value {
     Targets(Vec<Target>),
     NameServers(Vec<SocketAddr>),
     Counts(Vec<(String, u64)>),
-    Words(Vec<String>),
+    Tokens(Vec<String>),
     Pairs(Vec<(String, String)>),
     SealingKey(SealingKey),
 }

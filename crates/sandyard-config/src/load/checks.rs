@@ -14,7 +14,7 @@ use crate::source::Origin;
 use crate::table::Table;
 use crate::values::Values;
 
-/// Checks what is left once every value is fine by itself.
+/// Checks how settings fit together. Each value on its own is valid already.
 pub(super) fn check(settings: &Settings, table: &Table, report: &mut Report) {
     let values = &settings.values;
     let used: Vec<(&ProviderSettings, &Setting)> = provider_settings(settings, table).collect();
@@ -51,8 +51,8 @@ pub(super) fn check(settings: &Settings, table: &Table, report: &mut Report) {
     );
 }
 
-/// Adds where the value comes from. A setting that is faulty by itself was told already, and what follows from the default
-/// in its place would only confuse.
+/// Adds where the value comes from. Drops the problem if the setting's own value is invalid: that is reported already, and a
+/// problem that follows from the default in its place would only confuse.
 fn located(problem: Problem, values: &Values) -> Option<Problem> {
     let Some(key) = &problem.key else {
         return Some(problem);
@@ -92,10 +92,10 @@ fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
         && !values.is_faulty(large)
         && values
             .amount(large)
-            .is_some_and(|most| values.amount(small) > Some(most));
+            .is_some_and(|max| values.amount(small) > Some(max));
     is_wrong.then(|| {
-        let (text, most) = (values.shown(small), values.shown(large));
-        Problem::new(format!("`{text}` exceeds `{large}`, which is `{most}`"))
+        let (text, max) = (values.masked_text(small), values.masked_text(large));
+        Problem::new(format!("`{text}` exceeds `{large}`, which is `{max}`"))
             .about(small)
             .hint(format!("raise `{large}` as well"))
     })
@@ -184,8 +184,8 @@ fn files(
     };
     let check = |name: &str, path: Option<&PathBuf>| {
         let error = File::open(path?).err()?;
-        let shown = values.shown(name);
-        Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
+        let text = values.masked_text(name);
+        Some(Problem::new(format!("failed to open `{text}`: {error}")).about(name))
     };
     let agent_program = settings.sandbox.agent_program.as_ref();
     let own = [

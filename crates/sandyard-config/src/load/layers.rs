@@ -28,7 +28,7 @@ pub(super) fn gather(sources: &Sources, report: &mut Report) -> (Values, Option<
         variables::environment(sources, report),
         variables::env_file(sources, &env_file, &env_path, report),
     ];
-    let data_dir = said(&layers, "data_dir").map_or_else(
+    let data_dir = find_value(&layers, "data_dir").map_or_else(
         || sources.default_data_dir.clone(),
         |(text, _)| PathBuf::from(text),
     );
@@ -98,29 +98,35 @@ fn find_config_file(
     })
 }
 
-/// The file belongs to us alone, so whatever is wrong in it is told, even where a stronger layer hides it.
+/// The file belongs to this server alone, so all its errors are reported, even where a stronger layer hides the value.
 fn file_layer(sources: &Sources, file: ConfigFile, report: &mut Report) -> Layer {
-    let mut told = Report {
+    let mut file_report = Report {
         errors: file.errors,
         warnings: file.warnings,
     };
     let mut scratch = Values::new(&sources.table, &sources.working_dir);
     for (key, (text, origin)) in &file.entries {
         if let Some(setting) = sources.table.setting(key) {
-            insert(&mut scratch, setting, text, origin.clone(), &mut told);
+            insert(
+                &mut scratch,
+                setting,
+                text,
+                origin.clone(),
+                &mut file_report,
+            );
         }
     }
-    told.errors.sort_by_key(Problem::line);
-    report.errors.append(&mut told.errors);
-    report.warnings.append(&mut told.warnings);
+    file_report.errors.sort_by_key(Problem::line);
+    report.errors.append(&mut file_report.errors);
+    report.warnings.append(&mut file_report.warnings);
     file.entries
 }
 
 fn values(layers: &[Layer], sources: &Sources, report: &mut Report) -> Values {
     let mut values = Values::new(&sources.table, &sources.working_dir);
     for setting in sources.table.all() {
-        match said(layers, setting.key) {
-            // What is wrong in the file was told when it was read.
+        match find_value(layers, setting.key) {
+            // Errors in the file were reported when it was read.
             Some((text, origin @ Origin::File { .. })) => {
                 let _ = values.insert(setting, &text, origin);
             }
@@ -169,16 +175,16 @@ fn insert(
     report: &mut Report,
 ) {
     if let Err(problem) = values.insert(setting, text, origin.clone()) {
-        let shown = match setting.secret {
+        let value = match setting.secret {
             true => "the value".to_owned(),
             false => format!("`{}`", setting.mask(text)),
         };
-        let problem = Problem::new(format!("{shown} {problem}")).about(setting.key);
+        let problem = Problem::new(format!("{value} {problem}")).about(setting.key);
         report.errors.push(problem.at(origin));
     }
 }
 
-fn said(layers: &[Layer], key: &str) -> Option<(String, Origin)> {
+fn find_value(layers: &[Layer], key: &str) -> Option<(String, Origin)> {
     let mut found = layers.iter().filter_map(|layer| layer.get(key));
     found.find(|(text, _)| !text.is_empty()).cloned()
 }

@@ -17,7 +17,7 @@ pub struct E2bSettings {
     pub port: E2bPort,
     /// What clients put behind `{port}-{id}.`, with a port if need be; `None` for what follows from the listeners.
     pub domain: Option<String>,
-    /// Whether ports can be opened by whoever knows a sandbox's id.
+    /// Whether a sandbox's id is enough to open its ports.
     pub is_traffic_public: bool,
 }
 

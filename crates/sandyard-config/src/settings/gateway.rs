@@ -12,7 +12,7 @@ use crate::values::Values;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewaySettings {
-    /// Whether sandboxes have a way out at all.
+    /// Whether sandboxes have egress at all.
     pub is_enabled: bool,
     /// Closed targets that may be reached all the same.
     pub reachable: Vec<Target>,

@@ -18,8 +18,8 @@ pub struct LifecycleSettings {
     pub command_timeout: Option<Duration>,
     /// The longest time that may be asked for a command.
     pub max_command_timeout: Duration,
-    /// How long an unknown sandbox is left alone.
-    pub stranger_grace: Duration,
+    /// How long an orphaned instance stays before the server removes it.
+    pub orphan_grace: Duration,
     /// How long events and deleted sandboxes can be looked up.
     pub history_retention: Duration,
 }
@@ -37,7 +37,7 @@ impl LifecycleSettings {
             retention: values.bound("lifecycle.retention"),
             command_timeout: command_timeout.map(|timeout| timeout.min(max_command_timeout)),
             max_command_timeout,
-            stranger_grace: values.duration("lifecycle.stranger_grace"),
+            orphan_grace: values.duration("lifecycle.orphan_grace"),
             history_retention: values.duration("lifecycle.history_retention"),
         }
     }

@@ -155,8 +155,8 @@ impl LimitSettings {
         }
     }
 
-    /// The default and maximum limits at a provider that is elsewhere, whose size is not known.
-    pub fn elsewhere(&self) -> (Limits, Limits) {
+    /// The default and maximum limits at a remote provider, whose capacity is not known.
+    pub fn remote_provider_limits(&self) -> (Limits, Limits) {
         self.policy.resolve(&Limits::DEFAULT_MAX)
     }
 }

@@ -41,14 +41,14 @@ impl SandboxSettings {
     pub(super) fn build(values: &Values) -> Self {
         let provider = values.text("sandbox.provider").unwrap_or_default();
         let provider = provider.to_owned();
-        let fallback = values.words("sandbox.fallback").to_vec();
+        let fallback = values.tokens("sandbox.fallback").to_vec();
         let template_providers: BTreeMap<String, String> = values
             .pairs("sandbox.template_providers")
             .iter()
             .cloned()
             .collect();
         let named = std::iter::once(&provider)
-            .chain(values.words("sandbox.providers"))
+            .chain(values.tokens("sandbox.providers"))
             .chain(&fallback)
             .chain(template_providers.values());
         let mut providers: Vec<String> = Vec::new();
@@ -64,8 +64,8 @@ impl SandboxSettings {
             (_, template) => (template, None),
         };
         Self {
-            user_providers: values.words("sandbox.user_providers").to_vec(),
-            user_templates: values.words("sandbox.user_templates").to_vec(),
+            user_providers: values.tokens("sandbox.user_providers").to_vec(),
+            user_templates: values.tokens("sandbox.user_templates").to_vec(),
             agent_program: values.path("sandbox.agent_program"),
             template,
             provider_template,

@@ -11,11 +11,11 @@ impl Values {
         let rows: Vec<[String; 3]> = std::iter::once(header)
             .chain(self.entries().map(|entry| {
                 let key = entry.setting.key;
-                let shown = match self.shown(key) {
+                let text = match self.masked_text(key) {
                     text if text.is_empty() => "-".to_owned(),
                     text => text.escape_debug().to_string(),
                 };
-                [key.to_owned(), shown, entry.origin.to_string()]
+                [key.to_owned(), text, entry.origin.to_string()]
             }))
             .collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -31,9 +31,9 @@ impl Values {
     pub fn to_json(&self) -> Json {
         let entries = self.entries().map(|entry| {
             let key = entry.setting.key;
-            let shown = Some(self.shown(key)).filter(|text| !text.is_empty());
+            let text = Some(self.masked_text(key)).filter(|text| !text.is_empty());
             let object = json!({
-                "value": shown,
+                "value": text,
                 "origin": entry.origin.to_string(),
                 "secret": entry.setting.secret,
             });

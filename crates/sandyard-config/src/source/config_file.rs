@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, setting: &'static Setting, at: usize, value: &Spanned<DeValue<'_>>) {
-        let said = match value.get_ref() {
+        let text = match value.get_ref() {
             DeValue::Array(items) if setting.kind.is_list() => {
                 let parts: Option<Vec<String>> =
                     items.iter().map(|item| scalar(item.get_ref())).collect();
@@ -156,7 +156,7 @@ impl Reader<'_> {
             }
             value => scalar(value),
         };
-        match said {
+        match text {
             Some(text) => {
                 let origin = self.origin(at);
                 self.file.entries.insert(setting.key, (text, origin));

@@ -29,10 +29,10 @@ pub(crate) fn read(path: &Path) -> EnvFile {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory
         )
     };
-    let ignored = |why: String| EnvFile {
+    let ignored = |reason: String| EnvFile {
         variables: BTreeMap::new(),
         warnings: vec![Problem::new(format!(
-            "`{}` is ignored: {why}",
+            "`{}` is ignored: {reason}",
             path.display()
         ))],
     };
@@ -40,9 +40,9 @@ pub(crate) fn read(path: &Path) -> EnvFile {
     // Of the link too, if it is one: its owner chooses the file.
     let link = fs::symlink_metadata(path).map(|link| foreign(link.uid(), 0, euid));
     match (small_text(path), link) {
-        (Ok(_), Ok(Some(why))) => ignored(why),
+        (Ok(_), Ok(Some(reason))) => ignored(reason),
         (Ok((text, metadata)), _) => match foreign(metadata.uid(), metadata.mode(), euid) {
-            Some(why) => ignored(why),
+            Some(reason) => ignored(reason),
             None => parse(&text, path),
         },
         (Err(error), _) if is_absent(&error) => EnvFile::default(),

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Far more than any settings need. A device or a mistaken path must not fill the memory.
-const MOST: u64 = 1 << 20;
+/// Maximum size of the file, far more than any settings need. A device or a mistaken path must not fill the memory.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads a regular file of bounded size.
 pub(super) fn small_text(path: &Path) -> io::Result<(String, std::fs::Metadata)> {
-    // Looked at before it is opened: opening a pipe would wait for somebody to write.
+    // Checked before the file is opened: opening a pipe would wait for a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -19,8 +19,8 @@ pub(super) fn small_text(path: &Path) -> io::Result<(String, std::fs::Metadata)>
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     let mut text = String::new();
-    file.take(MOST + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MOST {
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
         true => Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             "larger than 1 MiB",

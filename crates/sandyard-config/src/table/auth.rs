@@ -40,7 +40,7 @@ pub(super) const SECTION: Section = Section {
         ),
         Setting::new(
             "auth.lockout_failures",
-            Kind::Whole(0, 1_000_000),
+            Kind::Integer(0, 1_000_000),
             "5",
             "Number of wrong passwords in a row after which a user name is locked. 0 means never.",
         ),

@@ -24,7 +24,7 @@ pub(super) const SECTION: Section = Section {
         .example("127.0.0.1"),
         Setting::new(
             "e2b.port",
-            Kind::Whole(0, 65_535),
+            Kind::Integer(0, 65_535),
             "",
             "Port of the listener. 0 selects a free port. If this is not set and the default port is in use, the server starts without this \
              listener and logs that.",

@@ -42,12 +42,13 @@ pub(super) const SECTION: Section = Section {
             "Maximum time limit that a request may set for a command, up to 365 days.",
         ),
         Setting::new(
-            "lifecycle.stranger_grace",
+            "lifecycle.orphan_grace",
             Kind::Duration(1, DAY),
             "300",
             "How long the server waits before it removes an orphaned instance: one of a sandbox that was deleted, or created at another \
              provider. It never removes instances that the database does not know; `sandyard provider unknown` lists them.",
-        ),
+        )
+        .former_key("lifecycle.stranger_grace"),
         Setting::new(
             "lifecycle.history_retention",
             Kind::Duration(HOUR, 3650 * DAY),

@@ -8,7 +8,7 @@ use crate::setting::{Section, Setting};
 const MEMORY: Kind = Kind::Size(Limits::LEAST.memory_bytes, 1 << 50);
 const DISK: Kind = Kind::Size(Limits::LEAST.disk_bytes, 1 << 50);
 const CPU: Kind = Kind::Cores(Limits::LEAST.cpu_millis as u64, 4_000_000);
-const PIDS: Kind = Kind::Whole(Limits::LEAST.pids as u64, 4_194_304);
+const PIDS: Kind = Kind::Integer(Limits::LEAST.pids as u64, 4_194_304);
 
 pub(super) const SECTION: Section = Section {
     name: "limits",
@@ -71,13 +71,13 @@ pub(super) const SECTION: Section = Section {
         .example("1g"),
         Setting::new(
             "limits.sandboxes_per_user",
-            Kind::Whole(0, 1_000_000),
+            Kind::Integer(0, 1_000_000),
             "100",
             "Maximum number of sandboxes of one user, including paused ones. 0 means no limit.",
         ),
         Setting::new(
             "limits.sandboxes",
-            Kind::Whole(0, 1_000_000),
+            Kind::Integer(0, 1_000_000),
             "0",
             "Maximum number of sandboxes of this installation. 0 means no limit.",
         ),

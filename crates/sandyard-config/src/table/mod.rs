@@ -92,8 +92,9 @@ impl Table {
         self.sections().flat_map(|section| section.settings)
     }
 
-    /// Finds a setting by its key.
+    /// Finds a setting by its key, or by its key in earlier versions.
     pub fn setting(&self, key: &str) -> Option<&'static Setting> {
-        self.all().find(|setting| setting.key == key)
+        let has_key = |setting: &&Setting| setting.key == key || setting.former_key == Some(key);
+        self.all().find(has_key)
     }
 }

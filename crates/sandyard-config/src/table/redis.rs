@@ -28,14 +28,14 @@ pub(super) const SECTION: Section = Section {
         .example("cache.example.com"),
         Setting::new(
             "redis.port",
-            Kind::Whole(1, 65_535),
+            Kind::Integer(1, 65_535),
             "6379",
             "Port of the Redis server.",
         )
         .env(&["REDIS_PORT"]),
         Setting::new(
             "redis.database",
-            Kind::Whole(0, 65_536),
+            Kind::Integer(0, 65_536),
             "0",
             "Number of the Redis database.",
         )

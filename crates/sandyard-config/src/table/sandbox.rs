@@ -55,7 +55,7 @@ pub(super) const SECTION: Section = Section {
         .example("embedded"),
         Setting::new(
             "sandbox.user_templates",
-            Kind::Words,
+            Kind::Tokens,
             "",
             "External templates, such as Docker images, that users who are not admins may use in addition to the provider's default and the \
              templates that this server stores. `*` matches any text.",
@@ -84,7 +84,7 @@ pub(super) const SECTION: Section = Section {
         .example("debian"),
         Setting::new(
             "sandbox.ready",
-            Kind::Whole(0, 1000),
+            Kind::Integer(0, 1000),
             "8",
             "Number of sandboxes of the default template that are kept ready, 0 to 1000, so that a create returns at once. Each needs about 0.25 MiB of memory.",
         )
@@ -100,14 +100,14 @@ pub(super) const SECTION: Section = Section {
         .example("code-interpreter-v1=2,desktop=1"),
         Setting::new(
             "sandbox.mcp_port",
-            Kind::Whole(1, 65_535),
+            Kind::Integer(1, 65_535),
             "6060",
             "Port of the tool server inside each sandbox. A change applies to new sandboxes.",
         )
         .env(&["MCP_PORT", "SANDBOX_MCP_SERVER_PORT"]),
         Setting::new(
             "sandbox.code_server_port",
-            Kind::Whole(1, 65_535),
+            Kind::Integer(1, 65_535),
             "9000",
             "Port in `vscode_url`. The template must serve VS Code on this port (the template `agent` uses 9000).",
         )

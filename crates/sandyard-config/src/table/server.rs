@@ -81,7 +81,7 @@ pub(super) const SECTION: Section = Section {
         ),
         Setting::new(
             "server.max_requests",
-            Kind::Whole(1, 1_000_000),
+            Kind::Integer(1, 1_000_000),
             "4096",
             "Maximum number of concurrent requests, 1 to 1000000. A stream or terminal counts until it has started. Further requests get 503.",
         ),
@@ -101,7 +101,7 @@ pub(super) const SECTION: Section = Section {
         ),
         Setting::new(
             "server.rate_limit",
-            Kind::Whole(0, 1_000_000),
+            Kind::Integer(0, 1_000_000),
             "0",
             "Maximum number of requests per second of one caller, on average. Further requests get 429. 0 means no limit.",
         ),

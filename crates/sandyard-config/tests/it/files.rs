@@ -91,7 +91,7 @@ fn a_directory_called_env_is_none_of_our_business() {
 }
 
 #[test]
-fn a_file_with_a_secret_that_everybody_may_read_is_a_warning() {
+fn a_world_readable_file_with_a_secret_is_a_warning() {
     let secret = "auth.jwt_secret = \"0123456789abcdef0123456789abcdef\"\n";
     let url = "database.url = \"postgres://app:s3cret@db/x\"\n";
     for (text, mode, warned) in [
@@ -129,7 +129,7 @@ fn sources_of_this_process_have_its_environment_and_directory() {
 }
 
 #[test]
-fn an_env_file_that_everybody_can_write_is_ignored_with_a_warning() {
+fn a_world_writable_env_file_is_ignored_with_a_warning() {
     use std::os::unix::fs::PermissionsExt;
 
     let host = Host::new().file("work/.env", "GATEWAY_REACHABLE=127.0.0.1\nPORT=8123\n");

@@ -63,7 +63,7 @@ fn lists_may_be_arrays_in_the_file_and_commas_in_a_variable() {
 }
 
 #[test]
-fn wrong_targets_servers_and_keys_are_told_with_their_place_and_without_secrets() {
+fn errors_about_targets_servers_and_keys_have_a_location_and_no_secrets() {
     let host = Host::new()
         .toml(
             "[gateway]\nallow_out = [\"pypi.org\", \"http://example.com/\"]\nnameservers = \"dns.example.com\"\n\
@@ -78,7 +78,7 @@ fn wrong_targets_servers_and_keys_are_told_with_their_place_and_without_secrets(
             "data/sandyard.toml:3: gateway.nameservers: `dns.example.com` is not an IP address, with or without a port",
             "data/sandyard.toml:4: gateway.proxy: the value is not a URL of http:, socks5:, socks5h:",
             "data/sandyard.toml:5: gateway.max_connections: `0` must be between 1 and 1000000",
-            "data/sandyard.toml:8: secrets.key: the value is no key of 32 bytes: write 64 hexadecimal digits, or base64; `openssl \
+            "data/sandyard.toml:8: secrets.key: the value is not a key of 32 bytes: write 64 hexadecimal digits, or base64; `openssl \
              rand -hex 32` makes one",
             "variable SANDYARD_GATEWAY_DENIED: gateway.denied: `10.0.0.0/99` is not a name, an address or a network like \
              10.0.0.0/8, with or without a port",
@@ -130,7 +130,7 @@ fn settings_of_a_gateway_that_is_off_are_a_warning() {
 }
 
 #[test]
-fn servers_that_share_a_database_are_told_to_share_their_key() {
+fn servers_that_share_a_database_are_warned_without_a_shared_key() {
     let host = Host::new()
         .var("DATABASE_URL", "postgres://db/x")
         .var("SANDYARD_NODE_URL", "http://10.0.0.5:8100");

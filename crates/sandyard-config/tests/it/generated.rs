@@ -13,9 +13,9 @@ fn is_current(name: &str, text: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
         std::fs::write(&path, text).expect("write");
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let current = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        kept == text,
+        current == text,
         "`{name}` is out of date; run: UPDATE_DOCS=1 cargo test -p sandyard-config"
     );
 }

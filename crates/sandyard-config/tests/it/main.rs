@@ -8,7 +8,7 @@ mod generated;
 mod precedence;
 mod problems;
 mod settings;
-mod shown;
+mod show;
 mod table;
 
 use std::path::PathBuf;

@@ -57,8 +57,8 @@ fn every_setting_can_be_said_by_each_of_its_variables_and_in_the_file() {
         } else {
             setting.example
         };
-        // Whether the settings fit together is another question: here it is only who is heard.
-        let heard = |host: Host| match host.load() {
+        // Whether the settings fit together does not matter here, only which source is used.
+        let takes_effect = |host: Host| match host.load() {
             Ok(loaded) => *loaded.settings.values.origin(setting.key) != Origin::Default,
             Err(problems) => problems.errors.iter().all(|problem| {
                 problem.key.as_deref().is_some_and(|key| {
@@ -69,15 +69,15 @@ fn every_setting_can_be_said_by_each_of_its_variables_and_in_the_file() {
             }),
         };
         for variable in setting.variables() {
-            assert!(heard(Host::new().var(&variable, text)), "{variable}");
+            assert!(takes_effect(Host::new().var(&variable, text)), "{variable}");
         }
         assert!(
-            heard(Host::new().flag(setting.key, text)),
+            takes_effect(Host::new().flag(setting.key, text)),
             "{}",
             setting.key
         );
         let line = format!("{} = \"{text}\"\n", setting.key);
-        assert!(heard(Host::new().toml(&line)), "{line}");
+        assert!(takes_effect(Host::new().toml(&line)), "{line}");
     }
 }
 
@@ -107,5 +107,18 @@ fn origins_point_at_the_very_place() {
         ("log.format", "default".to_owned()),
     ] {
         assert_eq!(origin(&loaded, key).to_string(), expected, "{key}");
+    }
+}
+
+#[test]
+fn the_former_key_of_a_setting_is_accepted_in_every_source() {
+    for host in [
+        Host::new().flag("lifecycle.stranger_grace", "7"),
+        Host::new().var("SANDYARD_LIFECYCLE_STRANGER_GRACE", "7"),
+        Host::new().toml("[lifecycle]\nstranger_grace = 7\n"),
+    ] {
+        let lifecycle = host.loaded().settings.lifecycle;
+        assert_eq!(lifecycle.orphan_grace, std::time::Duration::from_secs(7));
+        assert_eq!(host.warnings(), Vec::<String>::new());
     }
 }

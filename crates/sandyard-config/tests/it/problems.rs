@@ -1,9 +1,9 @@
-//! What is told when something is wrong.
+//! Errors and warnings about invalid settings.
 
 use crate::Host;
 
 #[test]
-fn all_problems_are_told_at_once_each_with_its_place() {
+fn all_problems_are_reported_at_once_each_with_its_location() {
     let host = Host::new()
         .toml(
             "\
@@ -55,7 +55,7 @@ fn a_broken_file_tells_its_line_and_never_its_text() {
 }
 
 #[test]
-fn wrong_shapes_are_told() {
+fn values_of_the_wrong_shape_are_reported() {
     for (text, expected) in [
         (
             "server = 3",
@@ -178,14 +178,14 @@ fn what_compilers_put_into_host_is_left_out() {
 }
 
 #[test]
-fn a_store_that_an_apps_file_chose_is_told() {
-    let said = "this database comes from a variable that other programs use";
+fn a_database_from_an_apps_env_file_is_a_warning() {
+    let message = "this database comes from a variable that other programs use";
     let url = "sqlite:app.db";
     let host = Host::new().file("work/.env", &format!("DATABASE_URL={url}\n"));
     let warnings = host.warnings();
     assert!(
         warnings[0].starts_with("work/.env:1, variable DATABASE_URL:")
-            && warnings[0].contains(said),
+            && warnings[0].contains(message),
         "{warnings:?}"
     );
     for host in [
@@ -197,7 +197,7 @@ fn a_store_that_an_apps_file_chose_is_told() {
 }
 
 #[test]
-fn unknown_flags_are_told() {
+fn unknown_flags_are_reported() {
     let host = Host::new().flag("server.prot", "1");
     assert_eq!(
         host.errors(),
@@ -206,7 +206,7 @@ fn unknown_flags_are_told() {
 }
 
 #[test]
-fn a_given_value_beyond_its_maximum_is_told() {
+fn a_value_beyond_its_maximum_is_reported() {
     let host = Host::new()
         .toml("[limits]\nmemory = \"8g\"\nmax_memory = \"4g\"\n")
         .var("MAX_TIMEOUT", "60")
@@ -221,7 +221,7 @@ fn a_given_value_beyond_its_maximum_is_told() {
 }
 
 #[test]
-fn a_faulty_maximum_is_told_once() {
+fn a_faulty_maximum_is_reported_once() {
     let host = Host::new()
         .var("MAX_TIMEOUT", "x")
         .var("DEFAULT_TIMEOUT", "9d");

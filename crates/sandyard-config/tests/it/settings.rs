@@ -45,7 +45,7 @@ fn nothing_configured_gives_the_documented_defaults() {
     );
     assert_eq!(settings.limits.policy, LimitPolicy::default());
     assert_eq!(
-        settings.limits.elsewhere(),
+        settings.limits.remote_provider_limits(),
         (Limits::default(), Limits::DEFAULT_MAX)
     );
     assert_eq!(settings.limits.memory_reserve, None);
@@ -101,11 +101,8 @@ fn lowering_a_maximum_brings_its_default_down() {
         .var("MAX_TIMEOUT", "60")
         .var("SANDYARD_AUTH_REFRESH_TTL", "1h");
     let settings = host.loaded().settings;
-    let (default, most) = settings.limits.elsewhere();
-    assert_eq!(
-        (default.memory_bytes, most.memory_bytes),
-        (1 << 30, 1 << 30)
-    );
+    let (default, max) = settings.limits.remote_provider_limits();
+    assert_eq!((default.memory_bytes, max.memory_bytes), (1 << 30, 1 << 30));
     assert_eq!(settings.lifecycle.default_timeout, Duration::from_secs(60));
     assert_eq!(settings.auth.token_ttl, Duration::from_secs(3600));
 }

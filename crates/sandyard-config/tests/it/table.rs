@@ -46,8 +46,12 @@ fn defaults_and_examples_are_valid() {
                 );
             }
         }
-        let shown = !setting.default.is_empty() || !setting.example.is_empty();
-        assert!(shown, "{} has nothing to show in the example", setting.key);
+        let has_value = !setting.default.is_empty() || !setting.example.is_empty();
+        assert!(
+            has_value,
+            "{} has nothing to show in the example",
+            setting.key
+        );
     }
 }
 

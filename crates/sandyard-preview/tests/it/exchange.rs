@@ -62,7 +62,7 @@ async fn head_has_a_length_and_no_body() {
 }
 
 #[tokio::test]
-async fn a_body_keeps_the_way_its_length_is_told() {
+async fn a_body_keeps_its_framing() {
     for (sent, seen) in [
         ("Content-Length: 3\r\n\r\nabc", "content-length: 3"),
         (
@@ -104,13 +104,13 @@ async fn headers_of_one_hop_stay_on_it() {
                    Upgrade: websocket\r\n\r\n";
     client.write_all(request.as_bytes()).await.unwrap();
     let answer = read_head(&mut client).await;
-    for gone in ["connection", "x-inner", "keep-alive", "proxy-"] {
-        assert!(!answer.contains(gone), "{answer}");
+    for removed in ["connection", "x-inner", "keep-alive", "proxy-"] {
+        assert!(!answer.contains(removed), "{answer}");
     }
     assert!(answer.contains("x-kept: 1"), "{answer}");
     let head = head.await.unwrap();
-    for gone in ["x-outer", "proxy-", "upgrade"] {
-        assert!(!head.contains(gone), "{head}");
+    for removed in ["x-outer", "proxy-", "upgrade"] {
+        assert!(!head.contains(removed), "{head}");
     }
     assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
 }
@@ -174,7 +174,7 @@ async fn a_client_keeps_its_connection_over_requests() {
 }
 
 #[tokio::test]
-async fn a_proxy_on_the_way_gets_its_headers_in_place_of_the_clients() {
+async fn headers_for_a_proxy_replace_those_of_the_client() {
     let (addr, head) = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let request = http::Request::get("/")
         .header("host", "h")

@@ -180,7 +180,7 @@ async fn a_request_with_two_lengths_reaches_the_program_with_one() {
 }
 
 #[tokio::test]
-async fn a_length_without_a_body_confuses_nobody() {
+async fn a_length_without_a_body_does_not_break_the_response() {
     for status in ["204 No Content", "205 Reset Content", "304 Not Modified"] {
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 10\r\n\r\n0123456789");
         let (addr, _program) = answering(answer).await;

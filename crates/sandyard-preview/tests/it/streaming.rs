@@ -40,7 +40,7 @@ async fn an_event_arrives_before_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_megabytes_go_each_way() {
+async fn a_hundred_megabytes_stream_in_both_directions() {
     let (addr, program) = program(|stream| async move {
         let (mut read, mut write) = stream.into_split();
         read_head(&mut read).await;
@@ -241,7 +241,7 @@ async fn a_body_is_asked_for_when_the_program_wants_it() {
 }
 
 #[tokio::test]
-async fn a_body_the_program_refuses_is_never_asked_for() {
+async fn a_body_that_the_program_refuses_is_not_uploaded() {
     let (addr, _) = answering("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
     let patient = || {
         let mut target = target(Host);

@@ -53,9 +53,9 @@ async fn one_side_may_end_and_still_listen() {
         // Bytes of the new protocol right behind the answer must not be lost.
         let answer = [SWITCHED, b"early "].concat();
         stream.write_all(&answer).await.unwrap();
-        let said = read_all(&mut stream).await;
+        let received = read_all(&mut stream).await;
         stream
-            .write_all(said.to_uppercase().as_bytes())
+            .write_all(received.to_uppercase().as_bytes())
             .await
             .unwrap();
         head
@@ -133,7 +133,7 @@ async fn a_switch_may_be_declined() {
 }
 
 #[tokio::test]
-async fn a_switch_nobody_asked_for_is_a_bad_response() {
+async fn an_unrequested_protocol_switch_is_a_bad_response() {
     for request in [
         "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: h\r\nConnection: close, upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n",
@@ -152,8 +152,8 @@ async fn a_switch_through_a_proxy_carries_its_headers() {
     let (addr, program) = program(|mut stream| async move {
         let head = read_head(&mut stream).await;
         stream.write_all(SWITCHED).await.unwrap();
-        let said = read_all(&mut stream).await;
-        stream.write_all(said.as_bytes()).await.unwrap();
+        let received = read_all(&mut stream).await;
+        stream.write_all(received.as_bytes()).await.unwrap();
         head
     })
     .await;

@@ -114,7 +114,7 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<DaytonaConfi
         tools_port: context.settings.sandbox.mcp_port,
         auto_stop: values.duration("daytona.auto_stop"),
         auto_archive: values.duration("daytona.auto_archive"),
-        limits: context.settings.limits.elsewhere(),
+        limits: context.settings.limits.remote_provider_limits(),
         timeouts: CallTimeouts::default(),
     })
 }

@@ -129,7 +129,7 @@ fn connect(context: ConnectContext<'_>) -> Connecting<'_> {
         let config = config(context)?;
         let placeholder = context.placeholder(NAME, &config.image);
         let gateway = context.gateway_settings();
-        let grace = context.settings.lifecycle.stranger_grace;
+        let grace = context.settings.lifecycle.orphan_grace;
         let connect = move || {
             let (config, gateway) = (config.clone(), gateway.clone());
             async move {
@@ -176,7 +176,7 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<DockerConfig
             _ => Workspace::Volume,
         },
         projects: values.path("docker.projects"),
-        limits: context.settings.limits.elsewhere(),
+        limits: context.settings.limits.remote_provider_limits(),
         timeouts: CallTimeouts::default(),
     })
 }

@@ -117,7 +117,7 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<E2bConfig> {
         installation: context.installation.to_owned(),
         timeout: settings.values.duration("e2b_cloud.timeout"),
         resolve_to: None,
-        limits: settings.limits.elsewhere(),
+        limits: settings.limits.remote_provider_limits(),
         timeouts: CallTimeouts::default(),
     })
 }

@@ -35,7 +35,7 @@ const SECTION: Section = Section {
         .example("fake-rules.json"),
         Setting::new(
             "fake.seed",
-            Kind::Whole(0, u64::MAX),
+            Kind::Integer(0, u64::MAX),
             "",
             "Seed that makes the provider's ids and times the same in every run.",
         )

@@ -88,7 +88,7 @@ impl ConnectContext<'_> {
 
     /// The info of a provider that was not reached yet.
     pub fn placeholder(&self, name: &str, template: &str) -> ProviderInfo {
-        let (default_limits, max_limits) = self.settings.limits.elsewhere();
+        let (default_limits, max_limits) = self.settings.limits.remote_provider_limits();
         ProviderInfo {
             name: name.to_owned(),
             // Not known before it has answered.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::time::iso;
@@ -21,10 +21,10 @@ pub(crate) struct AuditQuery {
     actor: Option<String>,
     /// Return only entries with a smaller `seq`. Default: the newest entries.
     #[param(inline)]
-    before: Option<Whole<0, 9_007_199_254_740_991>>,
+    before: Option<BoundedInt<0, 9_007_199_254_740_991>>,
     /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 1000>>,
+    limit: Option<BoundedInt<1, 1000>>,
 }
 
 /// Entry of the audit log.

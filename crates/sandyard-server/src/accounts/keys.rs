@@ -11,7 +11,7 @@ use super::view::{Key, ScopeWord};
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
@@ -38,7 +38,7 @@ pub(crate) struct CreateKey {
     scopes: Option<Vec<ScopeWord>>,
     /// Lifetime in seconds.
     #[schema(schema_with = bounds::key_life_schema)]
-    expires_in: Option<Whole<1, 3_153_600_000>>,
+    expires_in: Option<BoundedInt<1, 3_153_600_000>>,
 }
 
 /// API key that was created. The key itself is shown only here.

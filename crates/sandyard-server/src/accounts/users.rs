@@ -12,7 +12,7 @@ use super::view::{RoleWord, User};
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, PathName};
 use crate::model::Done;
@@ -35,7 +35,7 @@ pub(crate) struct CreateUser {
     role: Option<RoleWord>,
     /// Maximum number of sandboxes.
     #[schema(schema_with = bounds::count_schema)]
-    max_sandboxes: Option<Whole<0, 1_000_000>>,
+    max_sandboxes: Option<BoundedInt<0, 1_000_000>>,
 }
 
 /// All users.
@@ -112,7 +112,7 @@ pub(crate) struct ChangeUser {
     disabled: Option<bool>,
     /// Maximum number of sandboxes.
     #[schema(schema_with = bounds::count_schema)]
-    max_sandboxes: Option<Whole<0, 1_000_000>>,
+    max_sandboxes: Option<BoundedInt<0, 1_000_000>>,
 }
 
 /// Change a user
@@ -168,12 +168,12 @@ pub(crate) async fn delete_user(
     PathName(name): PathName,
 ) -> Result<Json<Done>, ApiError> {
     let user = app.auth().user(&name).await.map_err(from_auth)?;
-    let theirs = SandboxFilter {
+    let filter = SandboxFilter {
         owner: Some(user.name),
         limit: 1,
         ..SandboxFilter::default()
     };
-    if !app.service().list(&caller, theirs).await?.items.is_empty() {
+    if !app.service().list(&caller, filter).await?.items.is_empty() {
         return Err(ApiError::new(
             ErrorKind::Conflict,
             format!("user `{name}` still has sandboxes"),

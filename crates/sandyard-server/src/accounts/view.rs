@@ -36,7 +36,7 @@ impl From<RoleWord> for Role {
     }
 }
 
-/// Permission of a key: `read` looks at sandboxes, `use` runs commands and accesses files, `manage` creates, changes
+/// Permission of a key: `read` views sandboxes, `use` runs commands and accesses files, `manage` creates, changes
 /// and deletes, `admin` administers the server. Scopes do not include each other: list all that the key needs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -72,7 +72,7 @@ pub(crate) async fn fork_sandbox(
     if let Some(env) = &request.env {
         bounds::env("env", env)?;
     }
-    let wanted = ForkRequest {
+    let fork = ForkRequest {
         env: request.env,
         metadata: request
             .metadata
@@ -80,6 +80,6 @@ pub(crate) async fn fork_sandbox(
             .transpose()?,
         timeout: request.timeout.map(LifeSeconds::as_duration),
     };
-    let sandbox = app.service().fork(caller, name, wanted).await?;
+    let sandbox = app.service().fork(caller, name, fork).await?;
     Ok(SandboxReply::new(&sandbox, links, "Sandbox forked"))
 }

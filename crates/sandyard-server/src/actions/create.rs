@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue, Whole};
+use crate::bounds::{self, BoundedInt, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
 use crate::error::ApiError;
 use crate::extract::IdempotencyKey;
 use crate::links::Links;
@@ -76,7 +76,7 @@ pub(crate) struct CreateSandbox {
     disk_limit: Option<String>,
     /// Maximum number of processes and threads.
     #[schema(schema_with = bounds::pids_schema)]
-    pids_limit: Option<Whole<8, 65_536>>,
+    pids_limit: Option<BoundedInt<8, 65_536>>,
     /// Second name for the sandbox, usable wherever its ID is. Unique among the owner's sandboxes.
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     alias: Option<String>,

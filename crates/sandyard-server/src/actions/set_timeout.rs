@@ -51,13 +51,13 @@ pub(crate) async fn set_timeout(
             ServiceError::invalid("timeout_seconds", "missing field `timeout_seconds`").into(),
         );
     };
-    let wanted = TimeoutRequest {
+    let change = TimeoutRequest {
         timeout: timeout.as_duration(),
         action: request.action.map(Into::into),
         expiry: None,
     };
     let service = app.service();
-    let sandbox = service.set_timeout(caller, name, wanted).await?;
+    let sandbox = service.set_timeout(caller, name, change).await?;
     Ok(TimeoutReply {
         success: true,
         message: format!("Timeout set to {} seconds", timeout.0),

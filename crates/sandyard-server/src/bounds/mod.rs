@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use schemas::whole;
+use schemas::integer;
 pub(crate) use schemas::{
     count_schema, cpu_limit_schema, disk_limit_schema, env_schema, key_life_schema,
     life_seconds_schema, memory_limit_schema, metadata_schema, path_schema, pids_schema,
@@ -30,9 +30,9 @@ pub(crate) const MAX_ARGUMENT: usize = 131_071;
 
 /// A whole number between two bounds. `3.0` is accepted too: JSON has one type of number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Whole<const LEAST: i64, const MOST: i64>(pub(crate) i64);
+pub(crate) struct BoundedInt<const MIN: i64, const MAX: i64>(pub(crate) i64);
 
-impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Whole<LEAST, MOST> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInt<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Number;
         impl Visitor<'_> for Number {
@@ -51,24 +51,24 @@ impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Whole<LEAST, M
             }
         }
         let number = deserializer.deserialize_f64(Number)?;
-        if number.fract() != 0.0 || !(LEAST as f64..=MOST as f64).contains(&number) {
+        if number.fract() != 0.0 || !(MIN as f64..=MAX as f64).contains(&number) {
             return Err(D::Error::custom(format_args!(
-                "must be a whole number between {LEAST} and {MOST} (got {number})"
+                "must be a whole number between {MIN} and {MAX} (got {number})"
             )));
         }
         Ok(Self(number as i64))
     }
 }
 
-impl<const LEAST: i64, const MOST: i64> PartialSchema for Whole<LEAST, MOST> {
+impl<const MIN: i64, const MAX: i64> PartialSchema for BoundedInt<MIN, MAX> {
     fn schema() -> RefOr<Schema> {
-        whole(LEAST, MOST).into()
+        integer(MIN, MAX).into()
     }
 }
 
-impl<const LEAST: i64, const MOST: i64> ToSchema for Whole<LEAST, MOST> {
+impl<const MIN: i64, const MAX: i64> ToSchema for BoundedInt<MIN, MAX> {
     fn name() -> Cow<'static, str> {
-        Cow::Owned(format!("Whole{LEAST}To{MOST}"))
+        Cow::Owned(format!("Integer{MIN}To{MAX}"))
     }
 }
 
@@ -76,9 +76,9 @@ impl<const LEAST: i64, const MOST: i64> ToSchema for Whole<LEAST, MOST> {
 /// usually lower (`lifecycle.max_timeout`).
 pub(crate) const MAX_SECONDS: i64 = 31_536_000;
 /// Idle timeout of a sandbox, in seconds.
-pub(crate) type LifeSeconds = Whole<1, MAX_SECONDS>;
+pub(crate) type LifeSeconds = BoundedInt<1, MAX_SECONDS>;
 /// A TCP port.
-pub(crate) type PortNumber = Whole<1, 65_535>;
+pub(crate) type PortNumber = BoundedInt<1, 65_535>;
 
 impl PortNumber {
     pub(crate) fn get(self) -> u16 {
@@ -96,14 +96,14 @@ impl LifeSeconds {
 pub(crate) fn text(
     field: &'static str,
     value: &str,
-    least: usize,
-    most: usize,
+    min: usize,
+    max: usize,
 ) -> Result<(), ServiceError> {
     let length = value.chars().count();
-    if !(least..=most).contains(&length) {
+    if !(min..=max).contains(&length) {
         return Err(ServiceError::invalid(
             field,
-            format!("`{field}` must have {least} to {most} characters (got {length})"),
+            format!("`{field}` must have {min} to {max} characters (got {length})"),
         ));
     }
     if value.contains('\0') {
@@ -119,10 +119,10 @@ pub(crate) fn text(
 pub(crate) fn optional_text(
     field: &'static str,
     value: Option<&str>,
-    least: usize,
-    most: usize,
+    min: usize,
+    max: usize,
 ) -> Result<(), ServiceError> {
-    value.map_or(Ok(()), |value| text(field, value, least, most))
+    value.map_or(Ok(()), |value| text(field, value, min, max))
 }
 
 /// Checks the form of a provider's name. The service knows which providers exist.
@@ -150,15 +150,15 @@ pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError>
 pub(crate) fn number(
     field: &'static str,
     value: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 ) -> Result<(), ServiceError> {
-    if (least..=most).contains(&value) {
+    if (min..=max).contains(&value) {
         return Ok(());
     }
     Err(ServiceError::invalid(
         field,
-        format!("`{field}` must be between {least} and {most} (got {value})"),
+        format!("`{field}` must be between {min} and {max} (got {value})"),
     ))
 }
 

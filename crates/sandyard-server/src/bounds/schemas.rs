@@ -12,11 +12,11 @@ use utoipa::openapi::{RefOr, schema};
 
 use super::MAX_SECONDS;
 
-pub(super) fn whole(least: i64, most: i64) -> schema::Object {
+pub(super) fn integer(min: i64, max: i64) -> schema::Object {
     ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::Integer))
-        .minimum(Some(least as f64))
-        .maximum(Some(most as f64))
+        .minimum(Some(min as f64))
+        .maximum(Some(max as f64))
         .build()
 }
 
@@ -24,28 +24,28 @@ pub(crate) fn life_seconds_schema() -> schema::Object {
     let text = "Idle timeout in seconds: after this long without activity, `timeout_action` happens. Any request to the \
                 sandbox counts as activity. Default: `lifecycle.default_timeout` (3600). The operator may set a lower \
                 maximum with `lifecycle.max_timeout`.";
-    described(whole(1, MAX_SECONDS), text)
+    described(integer(1, MAX_SECONDS), text)
 }
 
 pub(crate) fn port_schema() -> schema::Object {
-    described(whole(1, 65_535), "TCP port inside the sandbox.")
+    described(integer(1, 65_535), "TCP port inside the sandbox.")
 }
 
 pub(crate) fn pids_schema() -> schema::Object {
     let text =
         "Maximum number of processes and threads at the same time. Default: `limits.pids` (1024).";
-    described(whole(8, 65_536), text)
+    described(integer(8, 65_536), text)
 }
 
 pub(crate) fn count_schema() -> schema::Object {
     let text = "Maximum number of sandboxes that the user may have, paused ones included. 0 means no limit. Default: \
                 `limits.sandboxes_per_user`.";
-    described(whole(0, 1_000_000), text)
+    described(integer(0, 1_000_000), text)
 }
 
 pub(crate) fn key_life_schema() -> schema::Object {
     let text = "Lifetime of the key in seconds, up to 100 years. Default: the key does not expire.";
-    described(whole(1, 3_153_600_000), text)
+    described(integer(1, 3_153_600_000), text)
 }
 
 pub(crate) fn sandbox_id_schema() -> schema::Object {
@@ -109,11 +109,11 @@ pub(crate) fn cpu_limit_schema() -> Schema {
     text_or_number(cores, 0.01, 64.0, text)
 }
 
-fn text_or_number(form: schema::Object, least: f64, most: f64, description: &str) -> Schema {
+fn text_or_number(form: schema::Object, min: f64, max: f64, description: &str) -> Schema {
     let number = ObjectBuilder::new()
         .schema_type(Type::Number)
-        .minimum(Some(least))
-        .maximum(Some(most));
+        .minimum(Some(min))
+        .maximum(Some(max));
     let forms = AnyOfBuilder::new().item(form).item(number);
     Schema::AnyOf(forms.description(Some(description)).build())
 }
@@ -123,11 +123,11 @@ fn described(mut schema: schema::Object, description: &str) -> schema::Object {
     schema
 }
 
-fn string(least: usize, most: usize, pattern: Option<&str>) -> schema::Object {
+fn string(min: usize, max: usize, pattern: Option<&str>) -> schema::Object {
     ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::String))
-        .min_length(Some(least))
-        .max_length(Some(most))
+        .min_length(Some(min))
+        .max_length(Some(max))
         .pattern(pattern)
         .build()
 }

@@ -74,7 +74,9 @@ impl CreateContainer {
     }
 }
 
-fn ports(named: BTreeMap<String, HostPort>) -> Result<BTreeMap<String, String>, ServiceError> {
+fn ports(
+    ports_by_name: BTreeMap<String, HostPort>,
+) -> Result<BTreeMap<String, String>, ServiceError> {
     let wrong = || {
         ServiceError::invalid(
             "ports",
@@ -83,11 +85,11 @@ fn ports(named: BTreeMap<String, HostPort>) -> Result<BTreeMap<String, String>, 
             ),
         )
     };
-    if named.len() > MAX_PORTS {
+    if ports_by_name.len() > MAX_PORTS {
         return Err(wrong());
     }
     let is_port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
-    named
+    ports_by_name
         .into_iter()
         .map(|(inside, outside)| {
             let outside = match outside {

@@ -76,13 +76,16 @@ pub(crate) async fn execute_in_container(
     if workdir.starts_with(WORKSPACE) {
         workspace::ensure(&app, &caller, &live).await?;
     }
-    let wanted = RunRequest {
+    let run_request = RunRequest {
         cwd: Some(workdir),
         // The response of this dialect has no field for truncation.
         max_output: Some(MAX_OUTPUT),
         ..RunRequest::new(Command::Argv(command))
     };
-    let output = app.service().run_command(&caller, &live, wanted).await?;
+    let output = app
+        .service()
+        .run_command(&caller, &live, run_request)
+        .await?;
     let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
     Ok(StreamedObject::default()
         .field("exit_code", output.exit_code)

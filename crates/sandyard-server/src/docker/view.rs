@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_told_as_they_are_asked_for() {
+    fn cores_are_returned_as_requested() {
         assert_eq!(
             [1000, 1500, 20, 64_000].map(cores),
             ["1.0", "1.5", "0.02", "64.0"]

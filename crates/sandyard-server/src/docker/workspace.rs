@@ -19,15 +19,15 @@ pub(crate) async fn ensure(app: &App, caller: &Caller, live: &Live) -> Result<()
     }
     let home = live.agent.stat(".").await?;
     let owner = format!("{}:{}", home.owner, home.group);
-    for words in [
+    for argv in [
         vec!["mkdir", "-p", WORKSPACE],
         vec!["chown", &owner, WORKSPACE],
     ] {
-        let words = words.into_iter().map(str::to_owned).collect();
+        let argv = argv.into_iter().map(str::to_owned).collect();
         let request = RunRequest {
             user: Some("root".to_owned()),
             cwd: Some("/".to_owned()),
-            ..RunRequest::new(Command::Argv(words))
+            ..RunRequest::new(Command::Argv(argv))
         };
         app.service().run_command(caller, live, request).await?;
     }

@@ -41,7 +41,7 @@ fn data(path: &str) -> Option<(Plane, String)> {
 const PORT: [(&str, &str); 2] = [("E2b-Sandbox-Id", "abc"), ("E2b-Sandbox-Port", "49983")];
 
 #[test]
-fn the_dialect_is_reached_in_three_ways() {
+fn a_listener_a_host_or_a_prefix_selects_the_dialect() {
     assert_eq!(
         classified(true, "127.0.0.1:8101", "/sandboxes", &[]),
         control("/sandboxes")
@@ -82,8 +82,8 @@ fn headers_select_the_plane() {
         data("/files")
     );
     assert_eq!(classified(false, "localhost:8100", "/files", &PORT), None);
-    let nobody = Some((Plane::Data(DataTarget::Unnamed), "/".to_owned()));
-    assert_eq!(classified(false, "sandbox.sbx.test", "/", &[]), nobody);
+    let unnamed = Some((Plane::Data(DataTarget::Unnamed), "/".to_owned()));
+    assert_eq!(classified(false, "sandbox.sbx.test", "/", &[]), unnamed);
 }
 
 #[test]

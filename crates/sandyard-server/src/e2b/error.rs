@@ -1,7 +1,7 @@
 //! Failures as this dialect's clients read them: `{"code": <status>, "message": …}`, and nothing else will do.
 //!
-//! The official SDKs tell failures apart by status, and try some of them again by themselves, so each status is chosen for what
-//! they make of it:
+//! The official SDKs distinguish failures by status and retry some of them automatically, so each status is chosen for the
+//! SDK's reaction to it:
 //!
 //! | what | status | because |
 //! |---|---|---|

@@ -17,7 +17,7 @@ use sandyard_service::{Live, ServiceError, ServiceResult};
 use tokio::io::AsyncRead;
 use tokio_util::io::StreamReader;
 
-use super::written::Written;
+use super::write_result::FileWriteResult;
 use crate::app::App;
 use crate::listen::is_body_timeout;
 
@@ -88,10 +88,14 @@ impl Upload {
     }
 
     /// Writes the content to a file. If it breaks off, a new file is removed again.
-    pub(super) async fn write(self, agent: &AgentClient, path: &str) -> ServiceResult<Written> {
+    pub(super) async fn write(
+        self,
+        agent: &AgentClient,
+        path: &str,
+    ) -> ServiceResult<FileWriteResult> {
         let count = self.count();
         let path = self.write_all(agent, path).await?;
-        Ok(Written::new(path, count.get()))
+        Ok(FileWriteResult::new(path, count.get()))
     }
 
     /// Writes the content to a file and returns its absolute path.

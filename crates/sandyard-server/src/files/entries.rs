@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::raw::{FileQuery, agent_for};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Body, Query, SandboxName};
 
@@ -97,7 +97,7 @@ impl From<EntryInfo> for OneEntry {
 pub(super) struct DepthQuery {
     /// Number of levels to descend, 1–64 (default 1: only the directory itself).
     #[param(inline)]
-    depth: Option<Whole<1, 64>>,
+    depth: Option<BoundedInt<1, 64>>,
 }
 
 /// List a directory

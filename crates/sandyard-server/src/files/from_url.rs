@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::content::Upload;
-use super::written::Written;
+use super::write_result::FileWriteResult;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
@@ -41,12 +41,12 @@ pub(super) struct FromUrlRequest {
 #[utoipa::path(post, path = "/sandboxes/upload-file-from-url", operation_id = "upload_file_from_url", tag = "files",
     request_body = FromUrlRequest,
     responses(
-        (status = 200, description = "File written.", body = Written)))]
+        (status = 200, description = "File written.", body = FileWriteResult)))]
 pub(super) async fn upload_file_from_url(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Body(request): Body<FromUrlRequest>,
-) -> Result<Json<Written>, ApiError> {
+) -> Result<Json<FileWriteResult>, ApiError> {
     bounds::path("file_path", &request.file_path)?;
     let live = app
         .service()

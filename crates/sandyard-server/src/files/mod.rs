@@ -13,7 +13,7 @@
 //! | `from_url`, `to_url` | files that are fetched from a URL, or sent to one |
 //! | `archive` | the Docker dialect's tar streams |
 //! | `template` | archives that become templates |
-//! | `written` | the response to writing a file |
+//! | `write_result` | the response to writing a file |
 
 mod archive;
 mod bounded_form;
@@ -26,7 +26,7 @@ mod template;
 mod text;
 mod to_url;
 mod upload;
-mod written;
+mod write_result;
 
 use sandyard_core::Scope;
 use utoipa_axum::routes;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::content::{read_body, send_file};
-use super::written::Written;
+use super::write_result::FileWriteResult;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
@@ -84,14 +84,14 @@ pub(super) async fn get_file(
     params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, description = "File written.", body = Written)))]
+        (status = 200, description = "File written.", body = FileWriteResult)))]
 pub(super) async fn put_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     body: Body,
-) -> Result<Json<Written>, ApiError> {
+) -> Result<Json<FileWriteResult>, ApiError> {
     let live = query.open(&app, &caller, &name).await?;
     let agent = query.agent(&live);
     let upload = read_body(&app, body);
@@ -105,13 +105,13 @@ pub(super) async fn put_file(
     params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, description = "File written.", body = Written)))]
+        (status = 200, description = "File written.", body = FileWriteResult)))]
 pub(super) async fn post_file(
     app: State<App>,
     caller: Authenticated,
     name: SandboxName,
     query: Query<FileQuery>,
     body: Body,
-) -> Result<Json<Written>, ApiError> {
+) -> Result<Json<FileWriteResult>, ApiError> {
     put_file(app, caller, name, query, body).await
 }

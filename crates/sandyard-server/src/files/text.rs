@@ -39,8 +39,8 @@ pub(crate) async fn read_whole(
             return Ok(None);
         }
         if length > content.capacity() {
-            let wanted = length.max(content.capacity() * 2).min(max);
-            reserve(&mut content, &memory, wanted).await?;
+            let capacity = length.max(content.capacity() * 2).min(max);
+            reserve(&mut content, &memory, capacity).await?;
         }
         content.extend_from_slice(&chunk);
     }

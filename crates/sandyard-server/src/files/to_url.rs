@@ -32,7 +32,7 @@ pub(super) struct ToUrlRequest {
 
 /// File that was sent.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sent {
+pub(super) struct FileTransferResult {
     /// Always `true`; a failed request has an error status instead.
     success: bool,
     /// Number of bytes sent.
@@ -49,12 +49,12 @@ pub(super) struct Sent {
     tag = "files",
     request_body = ToUrlRequest,
     responses(
-        (status = 200, description = "File sent.", body = Sent)))]
+        (status = 200, description = "File sent.", body = FileTransferResult)))]
 pub(super) async fn download_to_presigned_url(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Body(request): Body<ToUrlRequest>,
-) -> Result<Json<Sent>, ApiError> {
+) -> Result<Json<FileTransferResult>, ApiError> {
     bounds::path("file_path", &request.file_path)?;
     let url_client = app.url_client()?;
     let live = app
@@ -72,7 +72,7 @@ pub(super) async fn download_to_presigned_url(
     url_client
         .put("presigned_url", &request.presigned_url, size, content)
         .await?;
-    Ok(Json(Sent {
+    Ok(Json(FileTransferResult {
         success: true,
         size,
         message: format!("{size} bytes of `{}` sent", request.file_path),

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::bounded_form::{BoundedForm, MAX_IDLE, Progress};
 use super::content::Upload;
-use super::written::Written;
+use super::write_result::FileWriteResult;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
@@ -69,13 +69,13 @@ pub(super) struct UploadQuery {
     params(UploadQuery),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, description = "File written.", body = Written)))]
+        (status = 200, description = "File written.", body = FileWriteResult)))]
 pub(super) async fn upload_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Query(mut target): Query<UploadQuery>,
     request: Request,
-) -> Result<Json<Written>, ApiError> {
+) -> Result<Json<FileWriteResult>, ApiError> {
     let progress = Progress::default();
     let request = request
         .map(|body| Body::from_stream(BoundedForm::new(body.into_data_stream(), progress.clone())));
@@ -131,7 +131,7 @@ async fn write(
     caller: &Caller,
     target: UploadQuery,
     file: Chunks<'_>,
-) -> Result<Json<Written>, ApiError> {
+) -> Result<Json<FileWriteResult>, ApiError> {
     let (Some(sandbox_id), Some(path)) = (target.sandbox_id, target.file_path) else {
         return Err(ServiceError::invalid(
             "file",

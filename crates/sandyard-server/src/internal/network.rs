@@ -114,9 +114,9 @@ mod tests {
     #[tokio::test]
     async fn failures_are_those_of_a_provider() {
         let app = app(&FakeProvider::new()).await;
-        let nobody = json!({"id": "x", "sandbox_id": SandboxId::from_random([1; 20])});
+        let unknown = json!({"id": "x", "sandbox_id": SandboxId::from_random([1; 20])});
         for (body, kind) in [
-            (nobody.to_string(), ProviderErrorKind::NotFound),
+            (unknown.to_string(), ProviderErrorKind::NotFound),
             ("{}".to_owned(), ProviderErrorKind::Invalid),
         ] {
             let (status, answer) = set_network(&app, body.as_bytes()).await;

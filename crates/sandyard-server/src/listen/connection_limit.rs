@@ -10,7 +10,7 @@ const MIN_SHARE: usize = 256;
 /// Connections by address.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionLimit {
-    taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
     max: usize,
 }
 
@@ -25,7 +25,7 @@ impl ConnectionLimit {
     /// A limit for `max` connections in all.
     pub(super) fn new(max: usize) -> Self {
         Self {
-            taken: Arc::default(),
+            counts: Arc::default(),
             max,
         }
     }
@@ -39,8 +39,8 @@ impl ConnectionLimit {
         } else {
             self.max / 4
         };
-        let mut taken = self.lock();
-        let count = taken.entry(owner).or_default();
+        let mut counts = self.lock();
+        let count = counts.entry(owner).or_default();
         if *count >= share.max(MIN_SHARE) {
             return None;
         }
@@ -52,17 +52,17 @@ impl ConnectionLimit {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CountedConnection {
     fn drop(&mut self) {
-        let mut taken = self.limit.lock();
-        if let Some(count) = taken.get_mut(&self.owner) {
+        let mut counts = self.limit.lock();
+        if let Some(count) = counts.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.owner);
+                counts.remove(&self.owner);
             }
         }
     }
@@ -82,7 +82,11 @@ fn owner_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn taken(limit: &ConnectionLimit, address: &str, is_shared: bool) -> Vec<CountedConnection> {
+    fn take_connections(
+        limit: &ConnectionLimit,
+        address: &str,
+        is_shared: bool,
+    ) -> Vec<CountedConnection> {
         let address = address.parse().unwrap();
         std::iter::from_fn(|| limit.take(address, is_shared)).collect()
     }
@@ -90,16 +94,16 @@ mod tests {
     #[test]
     fn one_address_gets_its_share_and_gives_it_back() {
         let limit = ConnectionLimit::new(4000);
-        let all = taken(&limit, "203.0.113.1", false);
+        let all = take_connections(&limit, "203.0.113.1", false);
         assert_eq!(all.len(), 1000);
-        assert!(taken(&limit, "::ffff:203.0.113.1", false).is_empty());
-        assert_eq!(taken(&limit, "203.0.113.2", false).len(), 1000);
-        assert_eq!(taken(&limit, "127.0.0.1", false).len(), 3000);
-        assert_eq!(taken(&limit, "203.0.113.3", true).len(), 3000);
+        assert!(take_connections(&limit, "::ffff:203.0.113.1", false).is_empty());
+        assert_eq!(take_connections(&limit, "203.0.113.2", false).len(), 1000);
+        assert_eq!(take_connections(&limit, "127.0.0.1", false).len(), 3000);
+        assert_eq!(take_connections(&limit, "203.0.113.3", true).len(), 3000);
         drop(all);
         assert!(limit.lock().is_empty());
         assert_eq!(
-            taken(&ConnectionLimit::new(4), "203.0.113.1", false).len(),
+            take_connections(&ConnectionLimit::new(4), "203.0.113.1", false).len(),
             MIN_SHARE
         );
     }
@@ -107,8 +111,8 @@ mod tests {
     #[test]
     fn addresses_of_one_ipv6_network_share_a_limit() {
         let limit = ConnectionLimit::new(4000);
-        let _all = taken(&limit, "2001:db8::1", false);
-        assert!(taken(&limit, "2001:db8::ffff:2", false).is_empty());
-        assert!(!taken(&limit, "2001:db8:0:1::1", false).is_empty());
+        let _all = take_connections(&limit, "2001:db8::1", false);
+        assert!(take_connections(&limit, "2001:db8::ffff:2", false).is_empty());
+        assert!(!take_connections(&limit, "2001:db8:0:1::1", false).is_empty());
     }
 }

@@ -56,12 +56,12 @@ pub(super) struct Names {
     /// Names of the settings: a certificate must have all of these.
     required: Vec<String>,
     /// Current names of this host. They change with the container or network, which must not make clients trust a new authority.
-    own: Vec<String>,
+    host_names: Vec<String>,
 }
 
 impl Names {
     /// Names for this domain and these addresses, and the current names of this host.
-    pub(super) fn new(domain: &str, addresses: &[IpAddr], own: Vec<String>) -> Self {
+    pub(super) fn new(domain: &str, addresses: &[IpAddr], host_names: Vec<String>) -> Self {
         let mut required = vec![
             domain.to_owned(),
             "localhost".to_owned(),
@@ -74,11 +74,14 @@ impl Names {
         }
         let named = addresses.iter().filter(|address| !address.is_unspecified());
         required.extend(named.map(ToString::to_string));
-        Self { required, own }
+        Self {
+            required,
+            host_names,
+        }
     }
 
     fn all(&self) -> Vec<String> {
-        let mut all = [self.required.as_slice(), &self.own].concat();
+        let mut all = [self.required.as_slice(), &self.host_names].concat();
         all.sort();
         all.dedup();
         all
@@ -177,7 +180,7 @@ fn sign(
 /// Warns of names of the host that the certificate lacks, since its authority is valid for no names but its first ones.
 fn warn_of_missing_names(folder: &Path, names: &Names, record: &Record) {
     let is_missing = |name: &&String| !record.names.contains(name);
-    let missing: Vec<_> = names.own.iter().filter(is_missing).collect();
+    let missing: Vec<_> = names.host_names.iter().filter(is_missing).collect();
     if !missing.is_empty() {
         let folder = folder.display();
         tracing::warn!(
@@ -258,8 +261,8 @@ mod tests {
     fn a_certificate_is_used_again_until_it_is_old_or_its_names_change() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("tls");
-        let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
-        let (certificate, key) = find_or_create(&folder, &ours, NOW_MS).unwrap();
+        let names = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
+        let (certificate, key) = find_or_create(&folder, &names, NOW_MS).unwrap();
         let first = fs::read(&certificate).unwrap();
         let trusted = fs::read(authority(&folder)).unwrap();
         assert_eq!((mode(&key), mode(&authority_key(&folder))), (0o600, 0o600));
@@ -267,11 +270,11 @@ mod tests {
             (mode(&certificate), mode(&authority(&folder))),
             (0o644, 0o644)
         );
-        find_or_create(&folder, &ours, NOW_MS + DAY_MS).unwrap();
+        find_or_create(&folder, &names, NOW_MS + DAY_MS).unwrap();
         assert_eq!(fs::read(&certificate).unwrap(), first);
         // Another one that those trust who trust the first.
         let later = NOW_MS + RENEW_DAYS * DAY_MS;
-        find_or_create(&folder, &ours, later).unwrap();
+        find_or_create(&folder, &names, later).unwrap();
         let second = fs::read(&certificate).unwrap();
         assert_ne!(second, first);
         assert_eq!(fs::read(authority(&folder)).unwrap(), trusted);
@@ -282,18 +285,18 @@ mod tests {
     }
 
     #[test]
-    fn another_name_of_the_host_makes_nobody_trust_another_authority() {
+    fn a_renamed_host_keeps_its_authority() {
         let folder = tempfile::tempdir().unwrap();
-        let called = |own: &[&str]| {
-            let own = own.iter().map(|&name| name.to_owned()).collect();
-            Names::new("localhost", &[], own)
+        let called = |host_names: &[&str]| {
+            let host_names = host_names.iter().map(|&name| name.to_owned()).collect();
+            Names::new("localhost", &[], host_names)
         };
         let first = called(&["yard", "192.0.2.7"]);
         let (certificate, _) = find_or_create(folder.path(), &first, NOW_MS).unwrap();
         let trusted = fs::read(authority(folder.path())).unwrap();
         for later in [NOW_MS, NOW_MS + RENEW_DAYS * DAY_MS] {
-            for own in [&["yard"][..], &["4f1c", "192.0.2.8"]] {
-                find_or_create(folder.path(), &called(own), later).unwrap();
+            for host_names in [&["yard"][..], &["4f1c", "192.0.2.8"]] {
+                find_or_create(folder.path(), &called(host_names), later).unwrap();
                 assert_eq!(fs::read(authority(folder.path())).unwrap(), trusted);
                 for name in ["yard", "192.0.2.7", "localhost"] {
                     assert!(is_trusted(&certificate, &trusted, name, later), "{name}");
@@ -305,8 +308,8 @@ mod tests {
     #[test]
     fn clients_that_trust_the_authority_or_the_chain_reach_every_name() {
         let folder = tempfile::tempdir().unwrap();
-        let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
-        let (certificate, _) = find_or_create(folder.path(), &ours, NOW_MS).unwrap();
+        let names = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
+        let (certificate, _) = find_or_create(folder.path(), &names, NOW_MS).unwrap();
         let authority = fs::read(authority(folder.path())).unwrap();
         let chain = fs::read(&certificate).unwrap();
         for trusted in [&authority, &chain] {
@@ -355,10 +358,10 @@ mod tests {
     #[test]
     fn names_have_the_wildcard_of_the_domain_and_no_address_of_all_interfaces() {
         let everywhere = ["0.0.0.0".parse().unwrap()];
-        let ours = Names::new("boxes.example", &everywhere, vec!["yard".to_owned()]).all();
-        assert!(ours.contains(&"*.boxes.example".to_owned()));
-        assert!(!ours.contains(&"0.0.0.0".to_owned()));
-        assert!(ours.contains(&"yard".to_owned()));
+        let names = Names::new("boxes.example", &everywhere, vec!["yard".to_owned()]).all();
+        assert!(names.contains(&"*.boxes.example".to_owned()));
+        assert!(!names.contains(&"0.0.0.0".to_owned()));
+        assert!(names.contains(&"yard".to_owned()));
         for domain in ["192.0.2.7", "localhost"] {
             let all = Names::new(domain, &[], vec![]).all();
             assert!(!all.iter().any(|name| name.contains('*')));

@@ -28,11 +28,11 @@ impl<S: Unpin> WriteTimeout<S> {
     fn check(
         &mut self,
         context: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
+        outcome: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+        if outcome.is_ready() {
             self.waiting = None;
-            return written;
+            return outcome;
         }
         let timeout = self.timeout;
         let waiting = self
@@ -61,8 +61,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.check(context, written)
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.check(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -70,8 +70,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.check(context, written)
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.check(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -89,7 +89,7 @@ fn service(app: App, is_json: bool) -> StreamableHttpService<Handler, NeverSessi
         .with_legacy_session_mode(false)
         .with_json_response(is_json)
         .with_max_request_body_bytes(MAX_MESSAGE)
-        // The gate has looked at both, and knows the names of this server.
+        // The gate has checked both, and knows the names of this server.
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let make = move || Ok(Handler::new(app.clone()));

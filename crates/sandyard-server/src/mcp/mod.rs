@@ -10,7 +10,7 @@
 //! | `handler` | the protocol side: the list of tools, and a call of one |
 //! | `running` | calls under way, for those who cancel one by its number |
 //! | `tool` | what a tool is, and what a call of it knows |
-//! | `kept` | the beginning and the end of an output of any length |
+//! | `excerpt` | the beginning and the end of an output of any length |
 //! | `piece` | some lines of a text of any length |
 //! | `outcome` | results, and failures as results |
 //! | `note` | the audit of a call |
@@ -18,8 +18,8 @@
 
 mod conversation;
 mod endpoint;
+mod excerpt;
 mod handler;
-mod kept;
 mod note;
 mod outcome;
 mod piece;

@@ -1,4 +1,4 @@
-//! Some lines of a text of any length, as it comes: no more of it is held than is told.
+//! A range of lines of a text of any length, read as a stream: only the range is held in memory.
 
 /// Longest piece, in bytes.
 const MAX_PIECE: usize = 256 << 10;
@@ -7,25 +7,25 @@ const MAX_PIECE: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Piece {
     first: usize,
-    most: usize,
+    max_lines: usize,
     /// Lines that come before.
     skipped: usize,
     text: Vec<u8>,
-    /// Bytes of it that are whole lines, and how many.
-    whole: usize,
-    taken: usize,
-    /// Nothing more is taken.
+    /// Bytes of complete lines, and their number.
+    complete_bytes: usize,
+    line_count: usize,
+    /// No more lines are added.
     is_full: bool,
-    /// Something came after what was taken.
+    /// The text continues after the range.
     has_more: bool,
     /// Ends of lines in all, and whether something came after the last.
     ends: usize,
     is_open: bool,
 }
 
-/// What was taken.
+/// Lines of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct LineRange {
     pub(super) text: String,
     /// How many lines there are in all.
     pub(super) lines: usize,
@@ -40,16 +40,16 @@ pub(super) struct Taken {
 pub(super) struct NotText;
 
 impl Piece {
-    /// Up to `most` lines from the `first` on, and no more than fits. Of a line that does not fit by itself, its beginning.
-    pub(super) fn new(first: usize, most: usize) -> Self {
+    /// Up to `max_lines` lines from the `first` on, within the maximum size. Of a line that exceeds that size alone, its beginning.
+    pub(super) fn new(first: usize, max_lines: usize) -> Self {
         Self {
             first,
-            most,
+            max_lines,
             skipped: 0,
             text: Vec::new(),
-            whole: 0,
-            taken: 0,
-            is_full: most == 0,
+            complete_bytes: 0,
+            line_count: 0,
+            is_full: max_lines == 0,
             has_more: false,
             ends: 0,
             is_open: false,
@@ -83,22 +83,22 @@ impl Piece {
         if fits < line.len() {
             (self.is_full, self.has_more) = (true, true);
         } else if is_ended {
-            self.whole = self.text.len();
-            self.taken += 1;
-            self.is_full = self.taken == self.most;
+            self.complete_bytes = self.text.len();
+            self.line_count += 1;
+            self.is_full = self.line_count == self.max_lines;
         }
     }
 
-    /// What was taken of a text that has ended.
-    pub(super) fn finish(mut self) -> Result<Taken, NotText> {
+    /// The range of a text that has ended.
+    pub(super) fn finish(mut self) -> Result<LineRange, NotText> {
         // A last line without an end, or as much of the only one as fits.
-        let is_part = self.is_full && self.taken == 0;
+        let is_part = self.is_full && self.line_count == 0;
         if !self.is_full || is_part {
-            self.taken += usize::from(self.whole < self.text.len());
-            self.whole = self.text.len();
+            self.line_count += usize::from(self.complete_bytes < self.text.len());
+            self.complete_bytes = self.text.len();
         }
-        let is_cut = self.has_more || self.whole < self.text.len();
-        self.text.truncate(self.whole);
+        let is_cut = self.has_more || self.complete_bytes < self.text.len();
+        self.text.truncate(self.complete_bytes);
         let text = String::from_utf8(self.text).or_else(|error| {
             let fault = error.utf8_error();
             let mut bytes = error.into_bytes();
@@ -110,8 +110,8 @@ impl Piece {
             String::from_utf8(bytes).map_err(|_| NotText)
         })?;
         let lines = self.ends + usize::from(self.is_open);
-        let next = self.first + self.taken;
-        Ok(Taken {
+        let next = self.first + self.line_count;
+        Ok(LineRange {
             text,
             lines,
             next: (next <= lines).then_some(next),
@@ -125,9 +125,9 @@ mod tests {
     use super::*;
 
     /// The same however the text comes.
-    fn piece(text: impl AsRef<[u8]>, first: usize, most: usize) -> Result<Taken, NotText> {
+    fn piece(text: impl AsRef<[u8]>, first: usize, max_lines: usize) -> Result<LineRange, NotText> {
         let all = [1, 3, 1 << 16, usize::MAX].map(|size| {
-            let mut piece = Piece::new(first, most);
+            let mut piece = Piece::new(first, max_lines);
             for part in text.as_ref().chunks(size.min(text.as_ref().len().max(1))) {
                 piece.push(part);
             }
@@ -137,24 +137,24 @@ mod tests {
         all.into_iter().next().unwrap()
     }
 
-    fn told(text: &str, first: usize, most: usize) -> (String, usize, Option<usize>, bool) {
-        let taken = piece(text, first, most).unwrap();
-        (taken.text, taken.lines, taken.next, taken.is_cut)
+    fn read(text: &str, first: usize, max_lines: usize) -> (String, usize, Option<usize>, bool) {
+        let range = piece(text, first, max_lines).unwrap();
+        (range.text, range.lines, range.next, range.is_cut)
     }
 
     #[test]
-    fn a_text_is_told_in_pieces() {
+    fn a_text_is_read_in_pieces() {
         let all = usize::MAX;
-        assert_eq!(told("a\nb\nc", 1, all), ("a\nb\nc".into(), 3, None, false));
-        assert_eq!(told("a\nb\nc", 2, 1), ("b\n".into(), 3, Some(3), true));
-        assert_eq!(told("a\nb\n", 1, 2), ("a\nb\n".into(), 2, None, false));
-        assert_eq!(told("a\n", 9, 1), (String::new(), 1, None, false));
-        assert_eq!(told("", 1, all), (String::new(), 0, None, false));
-        assert_eq!(told("\n\nx", 3, all), ("x".into(), 3, None, false));
+        assert_eq!(read("a\nb\nc", 1, all), ("a\nb\nc".into(), 3, None, false));
+        assert_eq!(read("a\nb\nc", 2, 1), ("b\n".into(), 3, Some(3), true));
+        assert_eq!(read("a\nb\n", 1, 2), ("a\nb\n".into(), 2, None, false));
+        assert_eq!(read("a\n", 9, 1), (String::new(), 1, None, false));
+        assert_eq!(read("", 1, all), (String::new(), 0, None, false));
+        assert_eq!(read("\n\nx", 3, all), ("x".into(), 3, None, false));
     }
 
     #[test]
-    fn no_more_is_told_than_fits() {
+    fn a_piece_has_a_maximum_size() {
         let all = usize::MAX;
         let long = "ä".repeat(MAX_PIECE);
         let cut = piece(format!("a{long}"), 1, all).unwrap();
@@ -164,12 +164,12 @@ mod tests {
         let first = piece(&two, 1, all).unwrap();
         assert_eq!((first.text.len(), first.next), (MAX_PIECE, Some(2)));
         let second = format!("x\n{long}\ny");
-        assert_eq!(told(&second, 1, all), ("x\n".into(), 3, Some(2), true));
+        assert_eq!(read(&second, 1, all), ("x\n".into(), 3, Some(2), true));
         assert_eq!(piece(&second, 2, all).unwrap().next, Some(3));
     }
 
     #[test]
-    fn only_what_is_told_has_to_be_text() {
+    fn only_the_piece_must_be_text() {
         assert_eq!(piece(b"a\xff\n", 1, 1), Err(NotText));
         assert_eq!(piece(b"a\xc3", 1, 1), Err(NotText));
         assert_eq!(piece(b"a\n\xff\n", 1, 1).unwrap().text, "a\n");

@@ -17,21 +17,21 @@ use crate::error::ApiError;
 use crate::links::Links;
 use crate::tool_server::Progress as ProgressReport;
 
-/// How long a client that does not read is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a notification waits for a client that does not read.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a call of a tool changes.
+/// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// It changes nothing.
     Reads,
     /// It adds something, another time if it is repeated.
     Adds,
-    /// It makes something so; repeating it changes nothing more.
+    /// It sets a state; repeating it changes nothing more.
     Sets,
-    /// It may do away with something, and repeating it may too.
+    /// It may remove something, and so may a repeated call.
     Destroys,
-    /// It does away with something; repeating it changes nothing more.
+    /// It removes something; repeating it changes nothing more.
     Removes,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Tool {
 
 impl Tool {
     /// As clients see it.
-    pub(super) fn shown(&self) -> rmcp::model::Tool {
+    pub(super) fn definition(&self) -> rmcp::model::Tool {
         let hints = ToolAnnotations::with_title(self.title)
             .read_only(self.effect == Effect::Reads)
             .destructive(matches!(self.effect, Effect::Destroys | Effect::Removes))
@@ -106,49 +106,51 @@ impl Call {
     }
 }
 
-/// Tells a client that asked for it how a call gets on.
+/// Sends a client the progress of a call, if it asked for that.
 pub(super) struct Progress {
-    told: Option<f64>,
+    last_progress: Option<f64>,
     to: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
 impl Progress {
     pub(super) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         Self {
-            told: None,
+            last_progress: None,
             to: token.map(|token| (peer, token)),
         }
     }
 
-    /// Says whether anybody wants to know.
+    /// Whether the client asked for progress.
     pub(super) fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Tells it. A client that does not listen any more is no failure.
-    pub(super) async fn tell(&mut self, message: String) {
+    /// Sends a message. A client that no longer listens is not an error.
+    pub(super) async fn report(&mut self, message: String) {
         let report = ProgressReport {
-            progress: self.told.unwrap_or_default() + 1.0,
+            progress: self.last_progress.unwrap_or_default() + 1.0,
             total: None,
             message: Some(message),
         };
         self.forward(report).await;
     }
 
-    /// Tells what somebody else told. Numbers that do not grow are left out: clients may count on that.
+    /// Forwards a report of a tool server. Drops numbers that do not grow: the protocol requires them to grow.
     pub(super) async fn forward(&mut self, report: ProgressReport) {
         let Some((peer, token)) = &self.to else {
             return;
         };
-        let is_more = self.told.is_none_or(|told| report.progress > told);
+        let is_more = self
+            .last_progress
+            .is_none_or(|last_progress| report.progress > last_progress);
         if !is_more || !report.progress.is_finite() {
             return;
         }
-        self.told = Some(report.progress);
+        self.last_progress = Some(report.progress);
         let mut notice = ProgressNotificationParam::new(token.clone(), report.progress);
         notice.total = report.total.filter(|total| total.is_finite());
         notice.message = report.message;
-        if timeout(PATIENCE, peer.notify_progress(notice))
+        if timeout(NOTIFY_TIMEOUT, peer.notify_progress(notice))
             .await
             .is_err()
         {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_stranger_is_the_client() {
+    fn the_last_untrusted_address_is_the_client() {
         let expected: IpAddr = "203.0.113.7".parse().unwrap();
         assert_eq!(client_of("203.0.113.7"), Some(expected));
         assert_eq!(client_of("1.2.3.4, 203.0.113.7, 10.1.2.3"), Some(expected));

@@ -39,14 +39,14 @@ pub(crate) struct Gate {
     operations: BTreeMap<String, String>,
 }
 
-/// What a request shows of who sent it.
-enum Shown {
+/// Credentials of a request.
+enum Credentials {
     /// A token or key.
     Credential(String),
-    /// Nothing, on a listener that asks for nothing; unless something else is wrong.
+    /// None, on a listener that requires none; with an error if the request may not use that.
     Open(Result<(), ApiError>),
-    /// Nothing.
-    Nothing,
+    /// The request has no credentials.
+    Missing,
 }
 
 impl Gate {
@@ -64,25 +64,29 @@ impl Gate {
         })
     }
 
-    /// What a request shows of who sent it, read before anything is waited for.
-    fn look(&self, request: &Request) -> Result<Shown, ApiError> {
+    /// Reads the credentials of a request, before anything is awaited.
+    fn read_credentials(&self, request: &Request) -> Result<Credentials, ApiError> {
         match credential(request.headers())? {
-            Some(credential) => Ok(Shown::Credential(credential)),
-            None if self.is_open(request) => Ok(Shown::Open(open_listener::check(
+            Some(credential) => Ok(Credentials::Credential(credential)),
+            None if self.is_open(request) => Ok(Credentials::Open(open_listener::check(
                 request,
                 &self.app.settings().domain,
             ))),
-            None => Ok(Shown::Nothing),
+            None => Ok(Credentials::Missing),
         }
     }
 
-    /// Finds out who asks, and whether that one may.
-    async fn admit(&self, shown: Shown, volume: Option<&str>) -> Result<Option<Caller>, ApiError> {
+    /// Authenticates the caller and checks its permission.
+    async fn admit(
+        &self,
+        credentials: Credentials,
+        volume: Option<&str>,
+    ) -> Result<Option<Caller>, ApiError> {
         let auth = self.app.auth();
         let needed = match self.access {
             Access::Public => return Ok(None),
             Access::Node => {
-                let Shown::Credential(token) = shown else {
+                let Credentials::Credential(token) = credentials else {
                     return Err(missing());
                 };
                 auth.check_node(&token).map_err(from_auth)?;
@@ -90,15 +94,15 @@ impl Gate {
             }
             Access::Scope(scope) | Access::Admin(scope) | Access::Volume(scope) => scope,
         };
-        let caller = match shown {
-            Shown::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
+        let caller = match credentials {
+            Credentials::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
                 return self.opener(&token, volume).await.map(Some);
             }
-            Shown::Credential(credential) => {
+            Credentials::Credential(credential) => {
                 auth.authenticate(&credential).await.map_err(from_auth)?
             }
-            Shown::Open(check) => check.map(|()| Caller::local())?,
-            Shown::Nothing => return Err(missing()),
+            Credentials::Open(check) => check.map(|()| Caller::local())?,
+            Credentials::Missing => return Err(missing()),
         };
         if !caller.has(needed) {
             return Err(ApiError::new(
@@ -115,7 +119,7 @@ impl Gate {
         Ok(Some(caller))
     }
 
-    /// Whoever has the token of the volume that a path names: may do with it what its owner may, and nothing else.
+    /// The caller with the token of the volume that a path names: it has the owner's rights on the volume, and no others.
     async fn opener(&self, token: &str, volume: Option<&str>) -> Result<Caller, ApiError> {
         let (Access::Volume(scope), Some(id)) = (self.access, volume) else {
             return Err(ApiError::new(
@@ -173,16 +177,16 @@ pub(crate) async fn guard(
         .extensions()
         .get::<Listener>()
         .map(|listener| listener.peer.ip().to_string());
-    let shown = match gate.access {
-        Access::Public => Ok(Shown::Nothing),
-        _ => gate.look(&request),
+    let credentials = match gate.access {
+        Access::Public => Ok(Credentials::Missing),
+        _ => gate.read_credentials(&request),
     };
     let volume = match gate.access {
-        Access::Volume(_) => named(&mut request).await,
+        Access::Volume(_) => volume_in_path(&mut request).await,
         _ => None,
     };
-    let admitted = match shown {
-        Ok(shown) => gate.admit(shown, volume.as_deref()).await,
+    let admitted = match credentials {
+        Ok(credentials) => gate.admit(credentials, volume.as_deref()).await,
         Err(error) => Err(error),
     };
     let caller = match admitted {
@@ -230,10 +234,10 @@ pub(crate) async fn guard(
     response
 }
 
-/// What the path names.
-async fn named(request: &mut Request) -> Option<String> {
-    let words = request.extract_parts::<RawPathParams>().await.ok()?;
-    let name = words.iter().find(|(key, _)| *key == "name");
+/// The name in the path.
+async fn volume_in_path(request: &mut Request) -> Option<String> {
+    let params = request.extract_parts::<RawPathParams>().await.ok()?;
+    let name = params.iter().find(|(key, _)| *key == "name");
     name.map(|(_, word)| word.to_owned())
 }
 

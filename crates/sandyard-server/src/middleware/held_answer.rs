@@ -29,7 +29,7 @@ pub(crate) async fn account(budget: &MemoryBudget, caller: &str, response: Respo
         return ApiError::from(shortage).into_response();
     }
     response.map(|body| {
-        Body::new(Held {
+        Body::new(AccountedBody {
             body,
             _memory: memory,
         })
@@ -37,12 +37,12 @@ pub(crate) async fn account(budget: &MemoryBudget, caller: &str, response: Respo
 }
 
 /// A body that holds memory.
-struct Held {
+struct AccountedBody {
     body: Body,
     _memory: MemoryHold,
 }
 
-impl HttpBody for Held {
+impl HttpBody for AccountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -13,7 +13,7 @@ use sandyard_core::ErrorKind;
 
 use crate::error::ApiError;
 
-/// Says why a request may not go without credentials, if so.
+/// Refuses a request that needs credentials even on an open listener.
 pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
     let headers = request.headers();
     if ["x-forwarded-for", "forwarded", "x-real-ip"]
@@ -33,7 +33,7 @@ pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
     };
     if !is_own_host(host.host(), domain) {
         return Err(refused(&format!(
-            "`Host: {}` is no name of this host, and this listener is open only for programs on it",
+            "`Host: {}` is not a name of this host, and this listener is open only for programs on it",
             host.as_str().chars().take(100).collect::<String>()
         )));
     }
@@ -108,8 +108,8 @@ pub(crate) fn is_own_host(host: &str, domain: &str) -> bool {
     is_below("localhost") || is_below(&domain.to_ascii_lowercase())
 }
 
-fn refused(why: &str) -> ApiError {
-    ApiError::new(ErrorKind::Forbidden, why)
+fn refused(reason: &str) -> ApiError {
+    ApiError::new(ErrorKind::Forbidden, reason)
         .hint("use the address 127.0.0.1 or the name localhost, or send a token or key")
 }
 

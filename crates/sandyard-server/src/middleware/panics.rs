@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// Turns a panic into an answer. What it said is on standard error already, by the panic hook.
 pub(crate) async fn catch(request: Request, next: Next) -> Response {
-    // Nothing of the request is looked at again, so nothing half changed can be seen.
+    // The request is not read again, so no half-changed state can be seen.
     AssertUnwindSafe(next.run(request))
         .catch_unwind()
         .await

@@ -86,7 +86,7 @@ pub(crate) struct TransformView {
 }
 
 impl From<NetworkPolicy> for NetworkView {
-    /// Hides values of headers once more: nobody shall depend on who hid them before.
+    /// Masks values of headers once more, so that no caller has to.
     fn from(policy: NetworkPolicy) -> Self {
         let texts = |targets: Vec<Target>| targets.into_iter().map(String::from).collect();
         let hide = |(name, _): (String, String)| (name, "***".to_owned());
@@ -317,11 +317,11 @@ mod tests {
     }
 
     #[test]
-    fn values_of_headers_are_hidden_whoever_gives_the_policy() {
+    fn values_of_headers_are_hidden_in_every_policy() {
         let policy = json!({"rules": {"api.example.com": [{"transform": {"headers": {"X-Key": "s3cret"}}}]}});
         let policy = parse("network", policy, OPEN).unwrap();
-        let shown = serde_json::to_value(NetworkView::from(policy)).unwrap();
-        let headers = &shown["rules"]["api.example.com"][0]["transform"]["headers"];
+        let json = serde_json::to_value(NetworkView::from(policy)).unwrap();
+        let headers = &json["rules"]["api.example.com"][0]["transform"]["headers"];
         assert_eq!(headers, &json!({"X-Key": "***"}));
     }
 

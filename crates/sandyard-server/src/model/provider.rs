@@ -86,8 +86,9 @@ pub(crate) struct ProviderDetail {
     /// What the provider cannot do on this host, one sentence each; usually empty.
     limitations: Vec<String>,
     /// Old name of `limitations`. Will be removed in the next version.
+    #[serde(rename = "lacks")]
     #[schema(deprecated)]
-    lacks: Vec<String>,
+    deprecated_limitations: Vec<String>,
     /// Location of its sandboxes. Shown to admins only, once the provider was reached.
     location: Option<String>,
     /// Reason why the provider is unreachable. Shown to admins only.
@@ -105,7 +106,7 @@ impl ProviderDetail {
             health: provider.into(),
             default_template: info.default_template.clone(),
             limitations: info.limitations.clone(),
-            lacks: info.limitations.clone(),
+            deprecated_limitations: info.limitations.clone(),
             location: location.filter(|_| is_admin),
             reason: condition.reason.clone().filter(|_| is_admin),
             failures: condition.failures,

@@ -173,8 +173,9 @@ pub(crate) struct SandboxInfo {
     /// What the provider could not provide as requested, one sentence each; usually empty.
     limitations: Vec<String>,
     /// Old name of `limitations`. Will be removed in the next version.
+    #[serde(rename = "lacks")]
     #[schema(deprecated)]
-    lacks: Vec<String>,
+    deprecated_limitations: Vec<String>,
     /// URL of the tool server for MCP clients.
     mcp_url: String,
     /// URL of VS Code in the browser.
@@ -237,7 +238,7 @@ impl SandboxInfo {
                 Expiry::Fixed => "fixed",
             },
             limitations: sandbox.limitations.clone(),
-            lacks: sandbox.limitations,
+            deprecated_limitations: sandbox.limitations,
             mcp_url: links.mcp(&sandbox.id),
             vscode_url: links.vscode(&sandbox.id),
             created_at: iso(sandbox.created_ms),

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -33,10 +33,10 @@ pub(crate) struct FlowQuery {
     verdict: Option<VerdictWord>,
     /// Return only flows with a greater `seq`. Default: the newest flows.
     #[param(inline)]
-    after: Option<Whole<0, 9_007_199_254_740_991>>,
+    after: Option<BoundedInt<0, 9_007_199_254_740_991>>,
     /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 1000>>,
+    limit: Option<BoundedInt<1, 1000>>,
     /// Whether to stream new flows as server-sent events (default false).
     follow: Option<bool>,
 }
@@ -158,13 +158,13 @@ struct Recorded {
     sent_bytes: u64,
     #[serde(default)]
     received_bytes: u64,
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     count: u64,
     #[serde(default)]
     is_summary: bool,
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 
@@ -226,7 +226,7 @@ pub(crate) async fn list_flows(
         let filter = EventFilter {
             sandbox_id: Some(sandbox.id),
             kinds: kinds(query.verdict),
-            data: words(query.verdict),
+            data: verdict_filter(query.verdict),
             after_seq: query.after.map(|after| after.0),
             is_tail: query.after.is_none(),
             limit,
@@ -254,7 +254,7 @@ fn kinds(verdict: Option<VerdictWord>) -> Vec<String> {
 }
 
 /// Required content of an event's data: the kind only distinguishes denied flows from others.
-fn words(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
+fn verdict_filter(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
     let word = match verdict {
         Some(VerdictWord::Allowed) => Some("allowed"),
         Some(VerdictWord::Failed) => Some("failed"),
@@ -296,23 +296,23 @@ mod tests {
     fn a_summary_has_no_protocol_and_a_denial_has_a_word() {
         let summary =
             json!({"verdict": "denied", "count": 900, "reason": "too many", "is_summary": true});
-        let shown = view(summary).unwrap();
+        let json = view(summary).unwrap();
         assert_eq!(
-            (&shown["protocol"], &shown["count"]),
+            (&json["protocol"], &json["count"]),
             (&Value::Null, &json!(900))
         );
-        assert_eq!(shown["is_summary"], true);
+        assert_eq!(json["is_summary"], true);
         let denied = json!({
             "verdict": "denied", "protocol": "tcp", "port": 443, "name": "a.example", "reason": "no",
             "denial": {"code": "not_allowed", "target": "a.example"},
         });
-        let shown = view(denied).unwrap();
+        let json = view(denied).unwrap();
         assert_eq!(
-            (&shown["code"], &shown["reason"]),
+            (&json["code"], &json["reason"]),
             (&json!("not_allowed"), &json!("no"))
         );
         assert_eq!(
-            (&shown["count"], &shown["sent_bytes"]),
+            (&json["count"], &json["sent_bytes"]),
             (&json!(1), &json!(0))
         );
     }

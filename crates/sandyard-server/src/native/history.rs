@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -25,10 +25,10 @@ use crate::time::iso;
 pub(crate) struct EventQuery {
     /// Return only events with a greater `seq`. Default: the newest events.
     #[param(inline)]
-    after: Option<Whole<0, 9_007_199_254_740_991>>,
+    after: Option<BoundedInt<0, 9_007_199_254_740_991>>,
     /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 1000>>,
+    limit: Option<BoundedInt<1, 1000>>,
     /// Whether to stream new events as server-sent events (default false).
     follow: Option<bool>,
 }

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Query, decode_query};
 use crate::links::Links;
@@ -40,7 +40,7 @@ pub(crate) struct ListQuery {
     project: Option<String>,
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 1000>>,
+    limit: Option<BoundedInt<1, 1000>>,
     /// Position to continue from: the `next` of the previous page.
     #[param(max_length = 64, pattern = "^[0-9]{1,15}-[a-z0-9]{1,40}$")]
     cursor: Option<String>,
@@ -98,22 +98,22 @@ pub(crate) async fn list_sandboxes(
 
 /// Parses the metadata filters of a query.
 fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
-    let mut words = BTreeMap::new();
+    let mut filters = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode_query(&name[METADATA.len()..])?;
         let value = decode_query(value)?;
         bounds::text("metadata", &name, 1, 256)?;
         bounds::text("metadata", &value, 0, 4096)?;
-        words.insert(name, value);
+        filters.insert(name, value);
     }
-    if words.len() > MAX_METADATA {
+    if filters.len() > MAX_METADATA {
         return Err(ServiceError::invalid(
             "metadata",
             format!("at most {MAX_METADATA} words of metadata can be asked for"),
         ));
     }
-    Ok(words)
+    Ok(filters)
 }
 
 #[cfg(test)]
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn metadata_is_read_out_of_a_query() {
-        let words = metadata("limit=3&metadata.a%20b=c+d&metadata.e=").unwrap();
+        let filters = metadata("limit=3&metadata.a%20b=c+d&metadata.e=").unwrap();
         let expected = [("a b", "c d"), ("e", "")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-        assert_eq!(words, BTreeMap::from(expected));
+        assert_eq!(filters, BTreeMap::from(expected));
         assert!(metadata("metadata.a=%zz").is_err());
         assert!(metadata("metadata.=1").is_err());
     }

@@ -23,8 +23,9 @@ pub(crate) struct NetworkReply {
     /// Parts of the policy that the sandbox's provider cannot enforce, one sentence each; usually empty.
     limitations: Vec<String>,
     /// Old name of `limitations`. Will be removed in the next version.
+    #[serde(rename = "lacks")]
     #[schema(deprecated)]
-    lacks: Vec<String>,
+    deprecated_limitations: Vec<String>,
 }
 
 /// Get the egress policy
@@ -117,6 +118,6 @@ fn reply(app: &App, sandbox: Sandbox) -> Result<Json<NetworkReply>, ApiError> {
         sandbox_id: sandbox.id.to_string(),
         network: network.into(),
         limitations: sandbox.limitations.clone(),
-        lacks: sandbox.limitations,
+        deprecated_limitations: sandbox.limitations,
     }))
 }

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::listen::Shutdown;
@@ -49,7 +49,7 @@ pub(crate) struct RunCommand {
     /// Maximum number of bytes kept of standard output and of standard error, each (default 1 MiB, at most 8 MiB).
     /// `truncated` tells whether the command wrote more.
     #[schema(inline)]
-    max_output_bytes: Option<Whole<1, { MAX_OUTPUT as i64 }>>,
+    max_output_bytes: Option<BoundedInt<1, { MAX_OUTPUT as i64 }>>,
 }
 
 impl RunCommand {

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
@@ -52,7 +52,7 @@ pub(crate) struct SetupMcp {
     mcp_config: Option<Map<String, Value>>,
     /// Maximum time for the whole operation in seconds (default 30, at most 120).
     #[schema(inline)]
-    timeout: Option<Whole<1, 120>>,
+    timeout: Option<BoundedInt<1, 120>>,
 }
 
 /// Tool server of a sandbox.
@@ -106,9 +106,9 @@ pub(crate) async fn setup_mcp(
     let timeout = request
         .timeout
         .map(|seconds| Duration::from_secs(seconds.0.unsigned_abs()));
-    let began = Instant::now();
+    let started_at = Instant::now();
     let work = async {
-        wait_for_port(&live, port, began + timeout.unwrap_or(LISTEN_TIMEOUT)).await?;
+        wait_for_port(&live, port, started_at + timeout.unwrap_or(LISTEN_TIMEOUT)).await?;
         let server = ToolServer::new(&live, port);
         // Used by the tool that returns preview URLs. Another tool server may ignore it.
         let ports = json!({"template": links.port_pattern(&live.sandbox.id)});
@@ -117,7 +117,7 @@ pub(crate) async fn setup_mcp(
         let tools = ToolServer::open(&live, port).await?.names().await?;
         Ok::<_, ApiError>((servers, tools))
     };
-    let (servers, tools) = timeout_at(began + timeout.unwrap_or(SETUP_TIMEOUT), work)
+    let (servers, tools) = timeout_at(started_at + timeout.unwrap_or(SETUP_TIMEOUT), work)
         .await
         .map_err(|_| timed_out())??;
     let failed: Vec<_> = servers

@@ -43,7 +43,7 @@ pub(crate) struct StatusQuery {
 #[serde(untagged)]
 pub(crate) enum StatusesReply {
     /// Status of the named sandbox.
-    One(StatusReply),
+    Single(StatusReply),
     /// Status of all the caller's sandboxes.
     All {
         /// Sandboxes, newest first, at most 1,000.
@@ -67,7 +67,7 @@ pub(crate) async fn get_status(
 ) -> Result<Json<StatusesReply>, ApiError> {
     if let Some(name) = &query.sandbox_id {
         let sandbox = app.service().inspect(&caller, sandbox_name(name)?).await?;
-        return Ok(Json(StatusesReply::One(StatusReply::from(&sandbox))));
+        return Ok(Json(StatusesReply::Single(StatusReply::from(&sandbox))));
     }
     let page = app
         .service()

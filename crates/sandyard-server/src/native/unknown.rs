@@ -52,14 +52,14 @@ pub(crate) async fn list_unknown_instances(
     State(app): State<App>,
 ) -> Result<Json<UnknownInstanceList>, ApiError> {
     let all = app.service().unknown_instances().await?;
-    let view = |one: sandyard_service::UnknownInstance| UnknownInstanceView {
-        id: one.instance.id,
-        provider: one.provider,
-        location: one.location,
-        sandbox_id: one.instance.sandbox_id.map(|id| id.to_string()),
-        state: format!("{:?}", one.instance.state).to_lowercase(),
-        template: one.instance.template,
-        created_at: iso(one.instance.created_ms),
+    let view = |unknown: sandyard_service::UnknownInstance| UnknownInstanceView {
+        id: unknown.instance.id,
+        provider: unknown.provider,
+        location: unknown.location,
+        sandbox_id: unknown.instance.sandbox_id.map(|id| id.to_string()),
+        state: format!("{:?}", unknown.instance.state).to_lowercase(),
+        template: unknown.instance.template,
+        created_at: iso(unknown.instance.created_ms),
     };
     Ok(Json(UnknownInstanceList {
         instances: all.instances.into_iter().map(view).collect(),

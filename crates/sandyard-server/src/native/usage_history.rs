@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 
@@ -18,10 +18,10 @@ use crate::extract::{Query, SandboxName};
 pub(crate) struct UsageHistoryQuery {
     /// Return only points from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest point.
     #[param(inline)]
-    from_ms: Option<Whole<0, 9_007_199_254_740_991>>,
+    from_ms: Option<BoundedInt<0, 9_007_199_254_740_991>>,
     /// Return only points up to this time, in milliseconds since 1970-01-01 UTC. Default: now.
     #[param(inline)]
-    to_ms: Option<Whole<0, 9_007_199_254_740_991>>,
+    to_ms: Option<BoundedInt<0, 9_007_199_254_740_991>>,
 }
 
 /// Resource usage at one moment.

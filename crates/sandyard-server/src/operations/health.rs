@@ -14,8 +14,8 @@ use crate::app::{App, AuthMode};
 use crate::listen::Listener;
 use crate::model::provider::ProviderHealth;
 
-/// How long the store may take. Whoever asks has a time of his own; this is for a store that is stuck, not for one that is busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the store may take. Clients have timeouts of their own; this detects a store that is stuck, not one that is busy.
+const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Less free space on the data disk counts as full; on a small disk, less than a part of it.
 const FULL_BELOW_BYTES: u64 = 64 << 20;
@@ -60,7 +60,7 @@ pub(crate) async fn get_health(
     listener: Option<Extension<Listener>>,
 ) -> (StatusCode, Json<Health>) {
     let (counts, write_failure) = tokio::join!(
-        tokio::time::timeout(PATIENCE, app.service().counts()),
+        tokio::time::timeout(STORE_TIMEOUT, app.service().counts()),
         app.write_check().failure(),
     );
     let providers = app.service().providers();
@@ -77,7 +77,7 @@ pub(crate) async fn get_health(
         Ok(Err(error)) => Some(error.message.clone()),
         Err(_) => Some(format!(
             "the database does not answer within {} s",
-            PATIENCE.as_secs()
+            STORE_TIMEOUT.as_secs()
         )),
     };
     let (status, word) = match &store_failure {

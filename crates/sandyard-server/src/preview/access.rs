@@ -15,7 +15,7 @@ use sandyard_agent_client::wire::signature::secrets_match;
 use sandyard_core::{SandboxId, Scope};
 use sandyard_preview::access::open;
 use sandyard_preview::names::E2B_TOKEN_HEADER;
-use sandyard_preview::{Access, AuthorizationHeader, Denial, Place, PreviewBody, Problem};
+use sandyard_preview::{Access, AuthorizationHeader, Denial, PreviewBody, Problem, RequestContext};
 use sandyard_service::Sandbox;
 
 use super::open_listener;
@@ -38,18 +38,18 @@ pub(super) enum Verdict {
 pub(super) async fn check(
     app: &App,
     parts: &Parts,
-    place: Place<'_>,
+    context: RequestContext<'_>,
     sandbox: Option<&Sandbox>,
     is_public: Option<bool>,
 ) -> Verdict {
-    let port = place.address.port;
+    let port = context.address.port;
     let authorization = authorization(app.auth(), &parts.headers);
-    let shown = parts.headers.get(E2B_TOKEN_HEADER);
+    let e2b_token = parts.headers.get(E2B_TOKEN_HEADER);
     let is_guarded = app.is_guarded_port(port);
     // The agent's port is never public.
     if (is_public == Some(true) && port != AGENT_PORT && !is_guarded)
         || sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port) && !is_guarded)
-        || sandbox.is_some_and(|sandbox| !is_guarded && is_traffic_token(app, sandbox, shown))
+        || sandbox.is_some_and(|sandbox| !is_guarded && is_traffic_token(app, sandbox, e2b_token))
         || is_owner(app, &parts.headers, sandbox).await
     {
         return Verdict::Open(authorization);
@@ -60,19 +60,19 @@ pub(super) async fn check(
     {
         return Verdict::Open(authorization);
     }
-    let id: Option<SandboxId> = place.address.sandbox.parse().ok();
+    let id: Option<SandboxId> = context.address.sandbox.parse().ok();
     let is_good = |token: &str| {
         id.as_ref()
             .is_some_and(|id| app.auth().check_preview(token, id, port).is_ok())
     };
-    match open(parts, place, is_good) {
+    match open(parts, context, is_good) {
         Access::Granted(_) => Verdict::Open(authorization),
         Access::Redirect(redirect) => Verdict::Answer(redirect.into_response()),
-        Access::Denied(_) if is_public == Some(false) => Verdict::NeedsToken(match shown {
+        Access::Denied(_) if is_public == Some(false) => Verdict::NeedsToken(match e2b_token {
             Some(_) => Outcome::TokenInvalid,
             None => Outcome::TokenMissing,
         }),
-        Access::Denied(_) if open_listener::may_open(app, parts, place) => {
+        Access::Denied(_) if open_listener::may_open(app, parts, context) => {
             Verdict::Open(authorization)
         }
         // A page of another site learns only that the preview is private.
@@ -94,10 +94,10 @@ fn with_access_token(
     if bearer(headers).is_some_and(is_token) {
         return Some(AuthorizationHeader::Withhold);
     }
-    let shown = headers
+    let credential = headers
         .get(ACCESS_TOKEN)
         .and_then(|token| token.to_str().ok());
-    shown.is_some_and(is_token).then_some(authorization)
+    credential.is_some_and(is_token).then_some(authorization)
 }
 
 /// The token of `Authorization: Bearer`.
@@ -107,8 +107,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn is_traffic_token(app: &App, sandbox: &Sandbox, shown: Option<&HeaderValue>) -> bool {
-    shown
+fn is_traffic_token(app: &App, sandbox: &Sandbox, e2b_token: Option<&HeaderValue>) -> bool {
+    e2b_token
         .and_then(|token| token.to_str().ok())
         .is_some_and(|token| app.auth().is_traffic_token(&sandbox.id, token))
 }

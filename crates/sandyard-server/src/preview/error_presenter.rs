@@ -95,7 +95,7 @@ impl<'a> ErrorPresenter<'a> {
             return self.page(problem);
         }
         self.e2b_response(&match problem {
-            Problem::Gone => Outcome::NotFound,
+            Problem::NotFound => Outcome::NotFound,
             Problem::PortClosed | Problem::NoEditor | Problem::NoTools => {
                 Outcome::PortClosed(self.address.port)
             }
@@ -115,7 +115,7 @@ impl<'a> ErrorPresenter<'a> {
     pub(super) fn not_running(&self, reason: &NotRunning) -> Response {
         match reason {
             NotRunning::Asleep if !self.is_e2b => self.page(Problem::CannotWake),
-            NotRunning::Deleted | NotRunning::Asleep => self.problem(Problem::Gone),
+            NotRunning::Deleted | NotRunning::Asleep => self.problem(Problem::NotFound),
             NotRunning::Failed(error) => self.service_failure(error),
         }
     }
@@ -123,7 +123,7 @@ impl<'a> ErrorPresenter<'a> {
     /// Presents a failure of the service.
     pub(super) fn service_failure(&self, error: &ServiceError) -> Response {
         self.problem(match error.kind {
-            ErrorKind::SandboxNotFound | ErrorKind::NotFound => Problem::Gone,
+            ErrorKind::SandboxNotFound | ErrorKind::NotFound => Problem::NotFound,
             ErrorKind::Unavailable | ErrorKind::TimedOut => Problem::Unreachable,
             _ => Problem::CannotWake,
         })

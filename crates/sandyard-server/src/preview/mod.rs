@@ -30,7 +30,7 @@ use sandyard_core::network::NetworkPolicy;
 use sandyard_preview::address::{host_of, slash_redirect};
 use sandyard_preview::inert::make_inert;
 use sandyard_preview::{
-    Domains, HostHeader, Place, PreviewAddress, PreviewForm, Problem, Target, forward,
+    Domains, HostHeader, PreviewAddress, PreviewForm, Problem, RequestContext, Target, forward,
 };
 use sandyard_service::{Live, Sandbox, ServiceResult, WakePolicy};
 
@@ -105,17 +105,18 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
     };
     errors.add_sandbox(app, sandbox.as_ref(), policy.allow_public_traffic);
     if errors.is_e2b() && !sandbox.as_ref().is_some_and(|it| it.status.is_present()) {
-        return errors.problem(Problem::Gone);
+        return errors.problem(Problem::NotFound);
     }
     let listener = parts.extensions.get::<Listener>().copied();
-    let place = Place {
+    let context = RequestContext {
         address,
         host: &host,
         scheme: forwarding::scheme(app, listener),
         domains: &domains(app),
     };
     let is_public = policy.allow_public_traffic;
-    let authorization = match access::check(app, &parts, place, sandbox.as_ref(), is_public).await {
+    let authorization = match access::check(app, &parts, context, sandbox.as_ref(), is_public).await
+    {
         Verdict::Open(authorization) => authorization,
         Verdict::Answer(response) => return response.map(Body::new),
         Verdict::Closed(problem) => return errors.problem(problem),
@@ -123,7 +124,7 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
     };
     // Only after the check of the access: who may not open the sandbox must not learn whether it exists.
     let Some(sandbox) = sandbox.filter(|it| it.status.is_present()) else {
-        return errors.problem(Problem::Gone);
+        return errors.problem(Problem::NotFound);
     };
     withhold_token(&mut parts, &sandbox);
     let live = match app.service().live_for(sandbox, WakePolicy::Wake).await {
@@ -133,8 +134,13 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
     let public_host = public_host(app, &parts, address, &host);
     if tool_server_port::begins_session(app, &parts, address) {
         let Ok(links) = Links::from_request_parts(&mut parts, app).await;
-        let pattern =
-            tool_server_port::port_url_pattern(&links, address, &live, &public_host, place.scheme);
+        let pattern = tool_server_port::port_url_pattern(
+            &links,
+            address,
+            &live,
+            &public_host,
+            context.scheme,
+        );
         tool_server_port::send_port_urls(&live, address.port, &pattern).await;
     }
     let target = Target {
@@ -142,7 +148,7 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
         authorization,
         limits: forwarding::limits(),
         host_header: masked(policy.mask_request_host.as_deref(), address.port),
-        ..Target::new(address, public_host, place.scheme)
+        ..Target::new(address, public_host, context.scheme)
     };
     forward_to_port(app, Request::from_parts(parts, body), target, live, &errors).await
 }
@@ -188,7 +194,7 @@ async fn forward_to_port(
     match exchange.until_ended(work).await {
         Some(Ok(response)) => exchange.carry(response, shutdown, None),
         Some(Err(error)) => errors.forward_failure(&error),
-        None => errors.problem(Problem::Gone),
+        None => errors.problem(Problem::NotFound),
     }
 }
 
@@ -218,7 +224,7 @@ fn withhold_token(parts: &mut Parts, sandbox: &Sandbox) {
 /// The `Host` that the program in the sandbox sees.
 fn masked(mask: Option<&str>, port: u16) -> HostHeader {
     mask.map_or(HostHeader::Keep, |mask| {
-        HostHeader::Named(mask.replace(PORT_VARIABLE, &port.to_string()))
+        HostHeader::Fixed(mask.replace(PORT_VARIABLE, &port.to_string()))
     })
 }
 

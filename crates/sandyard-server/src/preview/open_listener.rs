@@ -7,7 +7,7 @@
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
-use sandyard_preview::{Place, PreviewForm};
+use sandyard_preview::{PreviewForm, RequestContext};
 
 use crate::app::{App, AuthMode};
 use crate::listen::Listener;
@@ -16,7 +16,7 @@ use crate::middleware::open_listener::check;
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Says whether a request for a private preview needs no credentials.
-pub(super) fn may_open(app: &App, parts: &Parts, place: Place<'_>) -> bool {
+pub(super) fn may_open(app: &App, parts: &Parts, context: RequestContext<'_>) -> bool {
     let is_open = app.settings().auth_mode == AuthMode::Auto
         && parts
             .extensions
@@ -29,14 +29,14 @@ pub(super) fn may_open(app: &App, parts: &Parts, place: Place<'_>) -> bool {
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = parts.uri.clone();
     *request.headers_mut() = parts.headers.clone();
-    let is_guarded = app.is_guarded_port(place.address.port);
-    relax(request.headers_mut(), &parts.method, place, is_guarded);
+    let is_guarded = app.is_guarded_port(context.address.port);
+    relax(request.headers_mut(), &parts.method, context, is_guarded);
     check(&request, &app.settings().domain).is_ok()
 }
 
 /// Removes headers that the API would refuse and a preview allows.
-fn relax(headers: &mut HeaderMap, method: &Method, place: Place<'_>, is_guarded: bool) {
-    let in_path = place.address.form == PreviewForm::Path;
+fn relax(headers: &mut HeaderMap, method: &Method, context: RequestContext<'_>, is_guarded: bool) {
+    let in_path = context.address.form == PreviewForm::Path;
     if headers.contains_key(header::UPGRADE) && in_path {
         // Over a WebSocket, a page of another origin could read the responses.
         return;
@@ -57,10 +57,10 @@ fn relax(headers: &mut HeaderMap, method: &Method, place: Place<'_>, is_guarded:
         Some(origin) => {
             let is_own = match origin.split_once("://") {
                 // Another port of the same sandbox.
-                Some((_, host)) => place
+                Some((_, host)) => context
                     .domains
                     .parse(host)
-                    .is_some_and(|other| other.sandbox == place.address.sandbox),
+                    .is_some_and(|other| other.sandbox == context.address.sandbox),
                 // Pages in the path form have an opaque origin. Other pages may have one too, so it opens no guarded port.
                 None => in_path && origin == "null" && !is_guarded,
             };
@@ -84,7 +84,7 @@ mod tests {
             .parse(host)
             .or_else(|| PreviewAddress::from_path(path))
             .unwrap();
-        let place = Place {
+        let context = RequestContext {
             address: &address,
             host,
             scheme: Scheme::Http,
@@ -98,7 +98,12 @@ mod tests {
             builder = builder.header(*name, *value);
         }
         let mut request = builder.body(axum::body::Body::empty()).unwrap();
-        relax(request.headers_mut(), &method, place, address.port == 6060);
+        relax(
+            request.headers_mut(),
+            &method,
+            context,
+            address.port == 6060,
+        );
         check(&request, "localhost").is_ok()
     }
 

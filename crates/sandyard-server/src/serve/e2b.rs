@@ -43,8 +43,8 @@ pub(super) fn bind(settings: &Settings, is_tls: bool) -> Result<E2bSockets, Bind
     }
 }
 
-fn without(why: &str) -> String {
-    format!("E2B's API has no listener of its own, and is below `/e2b` only: {why}")
+fn without(reason: &str) -> String {
+    format!("E2B's API has no listener of its own, and is below `/e2b` only: {reason}")
 }
 
 /// What the dialect's clients put behind `{port}-{id}.` to reach a port: a domain, with a port where that is not the
@@ -176,8 +176,8 @@ mod tests {
         let (sockets, ..) = bound(&proxied);
         assert_eq!(domain(&proxied, &sockets), "sbx.test");
         assert!(is_domain_enough(&proxied, &sockets, "sbx.test"));
-        let said = settings(&[&flags[..], &[("e2b.domain", "sbx.test:8443")]].concat());
-        assert_eq!(domain(&said, &sockets), "sbx.test:8443");
+        let explicit = settings(&[&flags[..], &[("e2b.domain", "sbx.test:8443")]].concat());
+        assert_eq!(domain(&explicit, &sockets), "sbx.test:8443");
     }
 
     #[tokio::test]

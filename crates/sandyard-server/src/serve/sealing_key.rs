@@ -8,30 +8,30 @@ use sandyard_config::{SealingKey, Settings};
 use sandyard_core::random;
 use sandyard_tls::files;
 
-/// Where it is kept, below the data directory.
+/// Name of its file in the data directory.
 pub const SEALING_KEY_FILE: &str = "secrets.key";
 
 /// The longest such file that is read; one that people wrote may end with a newline or two.
 const MAX_BYTES: u64 = 4096;
 
-/// A key that cannot be had.
+/// The key is missing or unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum SealingKeyError {
     /// Its file cannot be made or read.
     #[error("cannot use `{path}`")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// What is in the file is no key. A new one in its place would make every secret unreadable without a word.
+    /// The file does not contain a key. A new key in its place would silently make every secret unreadable.
     #[error(
         "`{path}` holds no key of 32 bytes: bring the right one back, or remove the file and set every secret anew"
     )]
     NoKey {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -42,11 +42,11 @@ pub enum SealingKeyError {
 pub(super) fn sealing_key(settings: &Settings) -> Result<[u8; 32], SealingKeyError> {
     match &settings.sealing_key {
         Some(key) => Ok(key.expose()),
-        None => kept(&settings.data_dir),
+        None => read_or_create(&settings.data_dir),
     }
 }
 
-fn kept(folder: &Path) -> Result<[u8; 32], SealingKeyError> {
+fn read_or_create(folder: &Path) -> Result<[u8; 32], SealingKeyError> {
     let path = folder.join(SEALING_KEY_FILE);
     let failed = |source| SealingKeyError::File {
         path: path.clone(),
@@ -85,15 +85,15 @@ mod tests {
     #[test]
     fn a_key_is_made_once_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let key = kept(folder.path()).unwrap();
+        let key = read_or_create(folder.path()).unwrap();
         assert_ne!(key, [0; 32]);
-        assert_eq!(kept(folder.path()).unwrap(), key);
+        assert_eq!(read_or_create(folder.path()).unwrap(), key);
         let metadata = fs::metadata(folder.path().join(SEALING_KEY_FILE)).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
         let names = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(names, 1, "nothing is left beside it");
         let other = tempfile::tempdir().unwrap();
-        assert_ne!(kept(other.path()).unwrap(), key);
+        assert_ne!(read_or_create(other.path()).unwrap(), key);
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
             let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
                 let start = || {
                     barrier.wait();
-                    kept(folder.path()).unwrap()
+                    read_or_create(folder.path()).unwrap()
                 };
                 let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
                 threads.into_iter().map(|it| it.join().unwrap()).collect()
@@ -120,18 +120,18 @@ mod tests {
         let path = folder.path().join(SEALING_KEY_FILE);
         for text in ["", "hunter2\n", "\u{0}"] {
             fs::write(&path, text).unwrap();
-            let error = kept(folder.path()).unwrap_err();
+            let error = read_or_create(folder.path()).unwrap_err();
             assert!(matches!(error, SealingKeyError::NoKey { .. }), "{text:?}");
             assert!(!error.to_string().contains("hunter2"));
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         fs::write(&path, "07".repeat(32)).unwrap();
-        assert_eq!(kept(folder.path()).unwrap(), [7; 32]);
+        assert_eq!(read_or_create(folder.path()).unwrap(), [7; 32]);
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_is_told() {
-        let error = kept(Path::new("/nonexistent")).unwrap_err();
+    fn an_unwritable_folder_is_an_error() {
+        let error = read_or_create(Path::new("/nonexistent")).unwrap_err();
         assert!(matches!(error, SealingKeyError::File { .. }));
     }
 }

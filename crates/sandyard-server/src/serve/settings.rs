@@ -72,7 +72,7 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
             .command_timeout
             .unwrap_or(lifecycle.max_command_timeout),
         max_command_timeout: lifecycle.max_command_timeout,
-        orphan_grace: lifecycle.stranger_grace,
+        orphan_grace: lifecycle.orphan_grace,
         history: lifecycle.history_retention,
         log_folder: Some(settings.data_dir.join("logs")),
         log_bytes_per_sandbox: settings.logs.max_per_sandbox,
@@ -160,18 +160,18 @@ fn tls_folder(data_dir: &Path) -> std::path::PathBuf {
 
 /// A number that fits, the largest one for those that do not.
 fn at_most<T: TryFrom<u64> + Bounded>(number: u64) -> T {
-    T::try_from(number).unwrap_or(T::MOST)
+    T::try_from(number).unwrap_or(T::LARGEST)
 }
 
 /// Numbers with an end.
 trait Bounded {
-    const MOST: Self;
+    const LARGEST: Self;
 }
 
 impl Bounded for u32 {
-    const MOST: Self = Self::MAX;
+    const LARGEST: Self = Self::MAX;
 }
 
 impl Bounded for usize {
-    const MOST: Self = Self::MAX;
+    const LARGEST: Self = Self::MAX;
 }

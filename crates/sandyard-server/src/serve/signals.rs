@@ -1,4 +1,4 @@
-//! What the operator wishes while the server runs.
+//! Signals of the operator to a running server.
 
 use std::fmt;
 use std::io;
@@ -8,19 +8,19 @@ use futures_util::stream::{self, SelectAll};
 use futures_util::{Stream, StreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// One wish.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// Read the certificate again.
+pub(super) enum SignalAction {
+    /// Reload the certificate.
     Reload,
-    /// End.
+    /// Shut down.
     End,
 }
 
-type Wishes = Pin<Box<dyn Stream<Item = Wish> + Send>>;
+type SignalStream = Pin<Box<dyn Stream<Item = SignalAction> + Send>>;
 
-/// Wishes as they come: SIGTERM and SIGINT to end, SIGHUP to read the certificate again.
-pub struct Signals(SelectAll<Wishes>);
+/// Incoming signals: SIGTERM and SIGINT to end, SIGHUP to reload the certificate.
+pub struct Signals(SelectAll<SignalStream>);
 
 impl fmt::Debug for Signals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,39 +36,39 @@ impl Signals {
     /// When the kernel does not let us.
     pub fn listen() -> io::Result<Self> {
         let kinds = [
-            (SignalKind::terminate(), Wish::End),
-            (SignalKind::interrupt(), Wish::End),
-            (SignalKind::hangup(), Wish::Reload),
+            (SignalKind::terminate(), SignalAction::End),
+            (SignalKind::interrupt(), SignalAction::End),
+            (SignalKind::hangup(), SignalAction::Reload),
         ];
         let mut all = SelectAll::new();
-        for (kind, wish) in kinds {
+        for (kind, action) in kinds {
             let signal = signal(kind)?;
-            let wishes = stream::unfold(signal, move |mut signal| async move {
+            let actions = stream::unfold(signal, move |mut signal| async move {
                 signal.recv().await?;
-                Some((wish, signal))
+                Some((action, signal))
             });
-            all.push(Box::pin(wishes) as Wishes);
+            all.push(Box::pin(actions) as SignalStream);
         }
         Ok(Self(all))
     }
 
     /// Ends when `stop` does, for servers within another program.
     pub fn until(stop: impl Future<Output = ()> + Send + 'static) -> Self {
-        let wishes = stream::once(async move {
+        let actions = stream::once(async move {
             stop.await;
-            Wish::End
+            SignalAction::End
         });
         let mut all = SelectAll::new();
-        all.push(Box::pin(wishes.chain(stream::pending())) as Wishes);
+        all.push(Box::pin(actions.chain(stream::pending())) as SignalStream);
         Self(all)
     }
 
-    pub(super) async fn next(&mut self) -> Wish {
-        self.0.next().await.unwrap_or(Wish::End)
+    pub(super) async fn next(&mut self) -> SignalAction {
+        self.0.next().await.unwrap_or(SignalAction::End)
     }
 
-    /// Waits for the wish to end at once.
+    /// Waits for the next signal to end.
     pub(super) async fn next_end(&mut self) {
-        while self.next().await != Wish::End {}
+        while self.next().await != SignalAction::End {}
     }
 }

@@ -1,4 +1,4 @@
-//! What can be told of a server once it runs.
+//! Addresses, keys and warnings of a started server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::listen::Bound;
 /// One address that is listened on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Where.
+    /// The socket address.
     pub address: SocketAddr,
     /// Whether TLS is spoken.
     pub is_tls: bool,
@@ -48,7 +48,7 @@ pub struct Started {
     pub e2b_url: String,
     /// Why there is no such listener although there should be one.
     pub e2b_warning: Option<String>,
-    /// What clients must be told to trust, if the certificate was made here.
+    /// Certificate authority that clients must trust, if the certificate is self-signed.
     pub certificate: Option<PathBuf>,
     /// The first admin's key, the one time it was made.
     pub admin_key: Option<String>,
@@ -58,8 +58,8 @@ pub struct Started {
     pub store: &'static str,
     /// Which provider runs sandboxes.
     pub provider: String,
-    /// What that provider cannot give, in words.
-    pub lacks: Vec<String>,
+    /// What that provider cannot provide, one sentence each.
+    pub limitations: Vec<String>,
     /// Where everything is kept.
     pub data_dir: PathBuf,
 }
@@ -102,12 +102,12 @@ impl Started {
             admin_key_file: settings.data_dir.join(ADMIN_KEY_FILE),
             store: app.store().kind(),
             provider: provider.name,
-            lacks: provider.limitations,
+            limitations: provider.limitations,
             data_dir: settings.data_dir.clone(),
         }
     }
 
-    /// What everybody should know who looks at the terminal; none when nothing is open.
+    /// A warning for the terminal; `None` if every address requires credentials.
     pub fn warning(&self) -> Option<String> {
         let open: Vec<String> = self
             .addresses
@@ -138,20 +138,20 @@ impl Started {
         if let Some(warning) = self.warning() {
             tracing::warn!("{warning}");
         }
-        for lack in &self.lacks {
-            tracing::warn!("Sandboxes lack something: {lack}");
+        for limitation in &self.limitations {
+            tracing::warn!("Sandboxes lack something: {limitation}");
         }
     }
 }
 
 /// Where a program on this host finds E2B's API.
-fn e2b_url(app: &App, addresses: &[Address], own: &[Address]) -> String {
+fn e2b_url(app: &App, addresses: &[Address], e2b_addresses: &[Address]) -> String {
     let settings = app.settings();
     if settings.is_e2b_domain_enough {
         return format!("https://api.{}", settings.e2b_domain);
     }
-    match (own.first(), addresses.first()) {
-        (Some(own), _) => own.url(),
+    match (e2b_addresses.first(), addresses.first()) {
+        (Some(address), _) => address.url(),
         (None, Some(first)) => format!("{}{}", first.url(), crate::e2b::PREFIX),
         (None, None) => crate::e2b::PREFIX.to_owned(),
     }

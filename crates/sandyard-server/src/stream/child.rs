@@ -25,7 +25,7 @@ pub(crate) struct Child {
     /// Position in the command's output at which this client's part begins; none: the agent does not report it.
     output_offset: Option<u64>,
     caller: Caller,
-    began: Instant,
+    started_at: Instant,
     is_detached: bool,
     /// Whether this request started the command, and so records its output and its end.
     is_started_here: bool,
@@ -63,7 +63,7 @@ impl Child {
             identity,
             process: Some(process),
             caller: caller.clone(),
-            began: Instant::now(),
+            started_at: Instant::now(),
             is_detached: false,
             is_started_here: false,
             unlogged: None,
@@ -131,8 +131,13 @@ impl Child {
             Some(Ok(ProcessEvent::End(end))) => {
                 if self.is_started_here {
                     let code = end.shell_code();
-                    self.service
-                        .note_exit(&self.caller, &self.live, self.pid, code, self.began);
+                    self.service.note_exit(
+                        &self.caller,
+                        &self.live,
+                        self.pid,
+                        code,
+                        self.started_at,
+                    );
                 }
                 self.process = None;
             }

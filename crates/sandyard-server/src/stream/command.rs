@@ -156,7 +156,7 @@ pub(crate) async fn command_events(
     detach: Detach,
     shutdown: Shutdown,
 ) -> Result<Response, ApiError> {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let timeout = match detach {
         Detach::No => Some(app.service().foreground_timeout(request.timeout)?),
         // A detached command has no time limit by default.
@@ -167,13 +167,13 @@ pub(crate) async fn command_events(
     if detach == Detach::Yes {
         child.detach();
     }
-    Ok(sse::respond(events_of(child, began, shutdown)))
+    Ok(sse::respond(events_of(child, started_at, shutdown)))
 }
 
 /// The events of a command.
 struct CommandEvents {
     child: Child,
-    began: Instant,
+    started_at: Instant,
     stdout: Utf8Decoder,
     stderr: Utf8Decoder,
     /// Events that are not sent yet: the end of a command produces several.
@@ -183,13 +183,13 @@ struct CommandEvents {
 
 fn events_of(
     child: Child,
-    began: Instant,
+    started_at: Instant,
     shutdown: Shutdown,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let start = sse::event("start", &json!({"pid": child.pid()}));
     let events = CommandEvents {
         child,
-        began,
+        started_at,
         stdout: Utf8Decoder::default(),
         stderr: Utf8Decoder::default(),
         ready: VecDeque::from([start]),
@@ -222,7 +222,8 @@ impl CommandEvents {
             Some(Ok(ProcessEvent::Data(output))) => self.take_output(&output),
             Some(Ok(ProcessEvent::End(end))) => {
                 self.flush();
-                let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let took_ms =
+                    u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let exit = json!({"exit_code": end.shell_code(), "duration_ms": took_ms});
                 self.end(sse::event("exit", &exit));
             }

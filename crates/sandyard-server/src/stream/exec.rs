@@ -51,10 +51,10 @@ pub(super) async fn exec(
 }
 
 /// The response to a plain request where a WebSocket is required.
-pub(super) fn not_a_socket(why: &str) -> ApiError {
+pub(super) fn not_a_socket(reason: &str) -> ApiError {
     let error = ServiceError::new(
         ErrorKind::BadRequest,
-        format!("this route requires a WebSocket: {why}"),
+        format!("this route requires a WebSocket: {reason}"),
     );
     error
         .hint("connect with ws:// or wss://, or use /sandboxes/run-command-stream")

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::sse;
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -33,11 +33,11 @@ pub(super) struct LogQuery {
     /// 4 MiB of text at most, so it may have fewer lines.
     #[serde(alias = "limit")]
     #[param(inline)]
-    tail: Option<Whole<0, 10_000>>,
+    tail: Option<BoundedInt<0, 10_000>>,
     /// Return only lines with a greater `seq`, oldest first and without events; 0 starts at the oldest line that is
     /// kept. To read a whole log, repeat the request with the last `seq` of the response while `has_more` is true.
     #[param(inline)]
-    after: Option<Whole<0, 9_007_199_254_740_991>>,
+    after: Option<BoundedInt<0, 9_007_199_254_740_991>>,
 }
 
 /// Lines of a sandbox's log.

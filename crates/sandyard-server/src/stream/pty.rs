@@ -14,7 +14,7 @@ use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -33,10 +33,10 @@ const MAX_CWD: usize = 1024;
 pub(super) struct PtyQuery {
     /// Width of the terminal in columns, 1–4096 (default 80).
     #[param(inline)]
-    cols: Option<Whole<1, 4096>>,
+    cols: Option<BoundedInt<1, 4096>>,
     /// Height of the terminal in rows, 1–4096 (default 24).
     #[param(inline)]
-    rows: Option<Whole<1, 4096>>,
+    rows: Option<BoundedInt<1, 4096>>,
     /// Command to run by `bash -lc`. Default: a login shell.
     #[param(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     command: Option<String>,
@@ -91,8 +91,8 @@ pub(super) async fn open_pty(
 
 impl PtyQuery {
     fn into_request(self) -> ServiceResult<RunRequest> {
-        let side = |given: Option<Whole<1, 4096>>, default| {
-            given.map_or(default, |side| u16::try_from(side.0).unwrap_or(default))
+        let side = |requested: Option<BoundedInt<1, 4096>>, default| {
+            requested.map_or(default, |side| u16::try_from(side.0).unwrap_or(default))
         };
         let (cols, rows) = (side(self.cols, 80), side(self.rows, 24));
         bounds::optional_text("command", self.command.as_deref(), 1, MAX_COMMAND)?;

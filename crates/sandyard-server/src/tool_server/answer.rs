@@ -93,8 +93,8 @@ struct Events {
 }
 
 impl Events {
-    /// Removes complete events until one is an answer; `others` gets the rest of them.
-    fn take(&mut self, mut others: impl FnMut(&Value)) -> Option<Value> {
+    /// Removes complete events until one is an answer; `on_notice` gets the rest of them.
+    fn take(&mut self, mut on_notice: impl FnMut(&Value)) -> Option<Value> {
         let mut start = 0;
         let mut found = None;
         while found.is_none()
@@ -103,7 +103,7 @@ impl Events {
             found = match message_of(&self.text[start..end]) {
                 Some(message) if is_answer(&message) => Some(message),
                 Some(notice) => {
-                    others(&notice);
+                    on_notice(&notice);
                     None
                 }
                 None => None,
@@ -154,10 +154,10 @@ fn is_answer(message: &Value) -> bool {
 /// Result of a response, or its error.
 pub(super) fn result_of(method: &str, mut message: Value) -> Result<Value, ApiError> {
     if let Some(error) = message.get("error") {
-        let why = error["message"].as_str().unwrap_or("it does not say why");
+        let reason = error["message"].as_str().unwrap_or("it does not say why");
         let detail = format!(
             "the sandbox's tool server refused `{method}`: {}",
-            plain(why, MAX_TEXT)
+            plain(reason, MAX_TEXT)
         );
         return Err(ApiError::new(ErrorKind::Conflict, detail)
             .hint("check the tool's name and its arguments"));
@@ -181,10 +181,10 @@ pub(crate) fn plain(text: &str, max: usize) -> String {
 }
 
 /// The program on the tool server's port does not behave like a tool server.
-pub(super) fn not_a_tool_server(why: &str) -> ApiError {
+pub(super) fn not_a_tool_server(reason: &str) -> ApiError {
     ApiError::new(
         ErrorKind::Conflict,
-        format!("what listens on the tool server's port is none: {why}"),
+        format!("what listens on the tool server's port is none: {reason}"),
     )
     .hint("use a template with a tool server")
 }
@@ -203,13 +203,13 @@ mod tests {
         for size in [1, 2, 3, 7, STREAM.len()] {
             let mut events = Events::default();
             let mut found = None;
-            let mut heard = Vec::new();
+            let mut notices = Vec::new();
             for frame in STREAM.chunks(size) {
                 events.text.extend_from_slice(frame);
-                found = found.or_else(|| events.take(|notice| heard.push(notice.clone())));
+                found = found.or_else(|| events.take(|notice| notices.push(notice.clone())));
             }
             assert_eq!(found.unwrap()["result"], 7, "{size}");
-            assert_eq!(heard, [json!({"method": "x"})], "{size}");
+            assert_eq!(notices, [json!({"method": "x"})], "{size}");
             assert_eq!(events.text, b"rest", "{size}");
         }
         let mut events = Events::default();

@@ -141,8 +141,8 @@ impl<'a> ToolServer<'a> {
             status if status.is_success() => Ok(Some(answer.message.unwrap_or_default())),
             status => {
                 let message = answer.message.unwrap_or_default();
-                let words = ["detail", "error", "message"].map(|name| message[name].as_str());
-                let why = words
+                let texts = ["detail", "error", "message"].map(|name| message[name].as_str());
+                let reason = texts
                     .into_iter()
                     .flatten()
                     .next()
@@ -150,7 +150,7 @@ impl<'a> ToolServer<'a> {
                 let detail = format!(
                     "the tool server refused `{path}` with {}: {}",
                     status.as_u16(),
-                    plain(why, MAX_TEXT)
+                    plain(reason, MAX_TEXT)
                 );
                 Err(ApiError::new(ErrorKind::Conflict, detail).hint("check what you sent it"))
             }
@@ -173,14 +173,14 @@ impl<'a> ToolServer<'a> {
         if let Some(session) = response.headers().get(SESSION) {
             self.session.id = Some(session.clone());
         }
-        let most = match method {
+        let max_bytes = match method {
             "tools/call" => MAX_RESULT,
             "tools/list" => self.list_budget,
             _ => MAX_ANSWER,
         };
         // Earlier answers are no longer in memory.
         self.memory.shrink_to(0);
-        let answer = read(response, most, progress, &self.memory).await?;
+        let answer = read(response, max_bytes, progress, &self.memory).await?;
         if method == "tools/list" {
             self.list_budget = self.list_budget.saturating_sub(answer.size);
         }
@@ -189,7 +189,7 @@ impl<'a> ToolServer<'a> {
         }
         let message = answer
             .message
-            .ok_or_else(|| not_a_tool_server("its answer is no JSON"))?;
+            .ok_or_else(|| not_a_tool_server("its answer is not JSON"))?;
         result_of(method, message)
     }
 

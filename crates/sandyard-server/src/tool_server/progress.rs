@@ -76,8 +76,8 @@ mod tests {
         ] {
             sender.report(&other);
         }
-        let words = format!("a\u{7}\n{}", "x".repeat(2 * MAX_MESSAGE));
-        let params = json!({"progressToken": 1, "progress": 0.5, "total": 2, "message": words});
+        let message = format!("a\u{7}\n{}", "x".repeat(2 * MAX_MESSAGE));
+        let params = json!({"progressToken": 1, "progress": 0.5, "total": 2, "message": message});
         let good = json!({"method": "notifications/progress", "params": params});
         // More than the channel holds.
         for _ in 0..2 * CAPACITY {

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_are_not_for_everybody_are_closed() {
+    fn addresses_that_are_not_public_are_closed() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",

@@ -145,7 +145,7 @@ fn next_url(url: &Url, response: &Response) -> Option<Url> {
 fn unwilling(field: &'static str, url: &Url, status: StatusCode) -> ServiceError {
     let mut error = ServiceError::new(
         ErrorKind::BadRequest,
-        format!("{} answered {status}", shown(url)),
+        format!("{} answered {status}", printable(url)),
     );
     error.field = Some(field);
     error
@@ -167,13 +167,13 @@ fn refused(field: &'static str, url: &Url, error: reqwest::Error) -> ServiceErro
     };
     // A presigned URL is a secret, so the error goes on without it.
     let mut refusal =
-        ServiceError::new(kind, format!("{} {what}", shown(url))).source(error.without_url());
+        ServiceError::new(kind, format!("{} {what}", printable(url))).source(error.without_url());
     refusal.field = Some(field);
     refusal
 }
 
 /// A URL without what may be secret in it.
-fn shown(url: &Url) -> String {
+fn printable(url: &Url) -> String {
     format!("`{}`", url.host_str().unwrap_or_default())
 }
 
@@ -224,49 +224,49 @@ mod tests {
         })
     }
 
-    const OWN: &str = "45.66.77.1";
+    const HOST_ADDRESS: &str = "45.66.77.1";
 
-    fn own() -> Vec<IpAddr> {
-        vec![OWN.parse().unwrap()]
+    fn host_addresses() -> Vec<IpAddr> {
+        vec![HOST_ADDRESS.parse().unwrap()]
     }
 
-    fn outside(hosts: &[String], denied: &[&str], look_up: LookUp) -> UrlClient {
+    fn client(hosts: &[String], denied: &[&str], look_up: LookUp) -> UrlClient {
         let denied: Vec<_> = denied.iter().map(|text| text.parse().unwrap()).collect();
-        UrlClient::with(Reach::new(hosts, &denied, own), look_up).unwrap()
+        UrlClient::with(Reach::new(hosts, &denied, host_addresses), look_up).unwrap()
     }
 
-    async fn refusal(outside: &UrlClient, url: &str) -> String {
-        let error = outside.get("url", url).await.unwrap_err();
+    async fn refusal(client: &UrlClient, url: &str) -> String {
+        let error = client.get("url", url).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Invalid, "{url}: {error}");
         error.to_string()
     }
 
     #[tokio::test]
     async fn this_host_is_not_asked_by_whatever_address_or_name() {
-        let outside = outside(&[], &[], answers(&[OWN]));
+        let client = client(&[], &[], answers(&[HOST_ADDRESS]));
         for url in [
             "http://45.66.77.1:8599/",
             "http://[2002:2d42:4d01::]:8599/",
             "http://somewhere.test:8599/",
         ] {
-            let told = refusal(&outside, url).await;
-            assert!(told.contains("is not a public address"), "{told}");
+            let message = refusal(&client, url).await;
+            assert!(message.contains("is not a public address"), "{message}");
         }
     }
 
     #[tokio::test]
     async fn what_the_operator_denies_is_not_asked() {
         let denied = ["evil.test", "45.66.77.0/24:8080"];
-        let outside = outside(&[], &denied, answers(&["45.66.77.2"]));
+        let client = client(&[], &denied, answers(&["45.66.77.2"]));
         for url in [
             "http://evil.test/",
             "http://45.66.77.2:8080/",
             "http://other.test:8080/",
         ] {
-            refusal(&outside, url).await;
+            refusal(&client, url).await;
         }
         // Another port is another matter.
-        let reach = &outside.reach;
+        let reach = &client.reach;
         assert!(reach.has_addresses(None, ["45.66.77.2".parse().unwrap()], 8081));
     }
 
@@ -274,8 +274,8 @@ mod tests {
     async fn a_name_is_judged_each_time_it_is_used() {
         let (port, seen) = site(|port| format!("http://turns.test:{port}/")).await;
         let hosts = [format!("127.0.0.1:{port}")];
-        let reach = Arc::new(Reach::new(&hosts, &[], own));
-        for turn in ["127.0.0.1", OWN] {
+        let reach = Arc::new(Reach::new(&hosts, &[], host_addresses));
+        for turn in ["127.0.0.1", HOST_ADDRESS] {
             let resolver = CheckedResolver::new(answers(&["45.66.77.2", turn]), reach.clone());
             let look_up = || PORT.scope(port, resolver.look_up("turns.test"));
             assert_eq!(look_up().await.unwrap().len(), 1);
@@ -283,8 +283,8 @@ mod tests {
         }
         // The redirect leads by name to where the first request was allowed to go by address.
         let before = seen.load(Ordering::SeqCst);
-        let outside = outside(&hosts, &[], answers(&["127.0.0.1"]));
-        refusal(&outside, &format!("http://127.0.0.1:{port}/")).await;
+        let client = client(&hosts, &[], answers(&["127.0.0.1"]));
+        refusal(&client, &format!("http://127.0.0.1:{port}/")).await;
         assert_eq!(seen.load(Ordering::SeqCst), before + 1);
     }
 }

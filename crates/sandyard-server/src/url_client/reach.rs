@@ -15,22 +15,26 @@ pub(super) struct Reach {
     /// What the operator closes for every sandbox is closed here, too.
     denied: Vec<Target>,
     /// Tells this host's addresses at this moment.
-    own: fn() -> Vec<IpAddr>,
+    host_addresses: fn() -> Vec<IpAddr>,
 }
 
 impl Reach {
-    pub(super) fn new(allowed: &[String], denied: &[Target], own: fn() -> Vec<IpAddr>) -> Self {
+    pub(super) fn new(
+        allowed: &[String],
+        denied: &[Target],
+        host_addresses: fn() -> Vec<IpAddr>,
+    ) -> Self {
         Self {
             allowed: AllowList::new(allowed),
             denied: denied.to_vec(),
-            own,
+            host_addresses,
         }
     }
 
     /// Says whether a name may be asked for, whatever its addresses are.
     pub(super) fn has_name(&self, name: &str, port: u16) -> bool {
         let judged =
-            NetworkPolicy::default().judge_name(&self.ground(Vec::new()), name, Some(port));
+            NetworkPolicy::default().judge_name(&self.operator_rules(Vec::new()), name, Some(port));
         judged.is_ok()
     }
 
@@ -41,17 +45,20 @@ impl Reach {
         addresses: impl IntoIterator<Item = IpAddr>,
         port: u16,
     ) -> bool {
-        let (policy, ground) = (NetworkPolicy::default(), self.ground((self.own)()));
+        let (policy, rules) = (
+            NetworkPolicy::default(),
+            self.operator_rules((self.host_addresses)()),
+        );
         addresses.into_iter().all(|address| {
-            is_open(address) && policy.judge_address(&ground, name, address, port).is_ok()
+            is_open(address) && policy.judge_address(&rules, name, address, port).is_ok()
         })
     }
 
-    fn ground(&self, own: Vec<IpAddr>) -> OperatorRules {
+    fn operator_rules(&self, host_addresses: Vec<IpAddr>) -> OperatorRules {
         OperatorRules {
             reachable: Vec::new(),
             denied: self.denied.clone(),
-            own,
+            own: host_addresses,
         }
     }
 }

@@ -17,9 +17,9 @@ tokio::task_local! {
 }
 
 type Failure = Box<dyn Error + Send + Sync>;
-type Found = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, Failure>> + Send>>;
+type AddressFuture = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, Failure>> + Send>>;
 /// Finds the addresses of a name.
-pub(super) type LookUp = Arc<dyn Fn(String) -> Found + Send + Sync>;
+pub(super) type LookUp = Arc<dyn Fn(String) -> AddressFuture + Send + Sync>;
 
 /// Refuses a name that leads, with any of its addresses, to a place that is not for everybody.
 #[derive(Clone)]

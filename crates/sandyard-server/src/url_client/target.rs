@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_a_closed_address_is_refused() {
+    fn every_notation_of_a_closed_address_is_refused() {
         for url in [
             "http://127.0.0.1/",
             "http://127.1/",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::app::{Actor, Answer, At, PASSWORD, TestApp};
 
-use Actor::{Admin, Alice, Bob, Nobody};
+use Actor::{Admin, Alice, Anonymous, Bob};
 
 async fn bearer(app: &TestApp, token: &str, method: &str, path: &str) -> Answer {
     let request = Request::builder()
@@ -49,7 +49,7 @@ async fn name_and_password_come_by_query_form_and_json() {
     }
     let enveloped = app
         .post(
-            Nobody,
+            Anonymous,
             "/api/v1/auth/login",
             json!({"username": "alice", "password": PASSWORD}),
         )
@@ -62,10 +62,10 @@ async fn name_and_password_come_by_query_form_and_json() {
 async fn a_login_is_refreshed_once_and_ended() {
     let app = TestApp::new().await;
     let path = format!("/api/v1/auth/login/swagger?username=alice&password={PASSWORD}");
-    let first = app.ask(Nobody, "POST", &path, None).await.ok();
+    let first = app.ask(Anonymous, "POST", &path, None).await.ok();
     let refresh = json!({"refresh_token": first["refresh_token"]});
     let second = app
-        .post(Nobody, "/api/v1/auth/refresh", refresh.clone())
+        .post(Anonymous, "/api/v1/auth/refresh", refresh.clone())
         .await
         .ok();
     let token = second["data"]["access_token"].as_str().unwrap().to_owned();
@@ -77,7 +77,7 @@ async fn a_login_is_refreshed_once_and_ended() {
         true
     );
     bearer(&app, &token, "GET", "/sandboxes").await.refused(401);
-    app.post(Nobody, "/api/v1/auth/refresh", refresh)
+    app.post(Anonymous, "/api/v1/auth/refresh", refresh)
         .await
         .refused(401);
 }
@@ -87,11 +87,11 @@ async fn five_wrong_passwords_lock_and_the_answer_says_for_how_long() {
     let app = TestApp::new().await;
     let wrong = "/api/v1/auth/login/swagger?username=bob&password=wrong-password";
     for _ in 0..5 {
-        let answer = app.ask(Nobody, "POST", wrong, None).await;
+        let answer = app.ask(Anonymous, "POST", wrong, None).await;
         assert!(answer.status == 401 || answer.status == 429, "{answer:?}");
     }
     let right = format!("/api/v1/auth/login/swagger?username=bob&password={PASSWORD}");
-    let locked = app.ask(Nobody, "POST", &right, None).await;
+    let locked = app.ask(Anonymous, "POST", &right, None).await;
     assert_eq!(locked.refused(429)["code"], "rate_limited");
     let wait: u64 = locked.headers["retry-after"]
         .to_str()
@@ -100,14 +100,14 @@ async fn five_wrong_passwords_lock_and_the_answer_says_for_how_long() {
         .unwrap();
     assert!((1..=300).contains(&wait), "{wait}");
     app.clock.advance_ms(301_000);
-    app.ask(Nobody, "POST", &right, None).await.ok();
+    app.ask(Anonymous, "POST", &right, None).await.ok();
 }
 
 #[tokio::test]
 async fn a_token_ends_after_a_day() {
     let app = TestApp::new().await;
     let path = format!("/api/v1/auth/login/swagger?username=alice&password={PASSWORD}");
-    let reply = app.ask(Nobody, "POST", &path, None).await.ok();
+    let reply = app.ask(Anonymous, "POST", &path, None).await.ok();
     let token = reply["access_token"].as_str().unwrap();
     bearer(&app, token, "GET", "/sandboxes").await.ok();
     app.clock.advance_ms(24 * 60 * 60 * 1000 + 1);
@@ -150,7 +150,7 @@ async fn users_are_made_changed_and_removed() {
     );
     app.ask(Admin, "DELETE", "/users/carol", None).await.ok();
     app.get(Admin, "/users/carol").await.refused(404);
-    // Whoever got the name later would get the sandboxes.
+    // A later user with the same name would get the sandboxes.
     let id = app.sandbox(Bob).await;
     let refused = app.ask(Admin, "DELETE", "/users/Bob", None).await;
     assert!(refused.refused(409)["hint"].is_string());
@@ -175,15 +175,15 @@ async fn keys_never_give_more_than_their_maker_has() {
         .unwrap()
         .access_token;
     let make = async |body: Value| {
-        let mut request = app.request(Nobody, "POST", "/keys", Some(body));
+        let mut request = app.request(Anonymous, "POST", "/keys", Some(body));
         let bearer = format!("Bearer {login}").parse().unwrap();
         request.headers_mut().insert("authorization", bearer);
         app.send(At::Network, request).await
     };
-    let mine = json!({"name": "mine", "scopes": ["read"]});
-    let made = make(mine.clone()).await.ok();
+    let request_body = json!({"name": "mine", "scopes": ["read"]});
+    let made = make(request_body.clone()).await.ok();
     // A key that ends would live on in those it makes.
-    let refused = app.post(Alice, "/keys", mine).await.refused(403);
+    let refused = app.post(Alice, "/keys", request_body).await.refused(403);
     assert!(refused["hint"].as_str().unwrap().starts_with("log in"));
     let key = made["key"].as_str().unwrap();
     assert_eq!(

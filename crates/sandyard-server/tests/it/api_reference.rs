@@ -30,7 +30,7 @@ const PRONOUNS: [&str; 16] = [
 
 async fn document() -> Value {
     let app = TestApp::new().await;
-    app.get(Actor::Nobody, "/openapi.json").await.ok()
+    app.get(Actor::Anonymous, "/openapi.json").await.ok()
 }
 
 fn operations(document: &Value) -> Vec<(String, &Value)> {
@@ -54,14 +54,14 @@ fn problem(text: Option<&str>, least_words: usize) -> Option<String> {
     if let Some(phrase) = EMPTY_PHRASES.iter().find(|phrase| lower.contains(*phrase)) {
         return Some(format!("says `{phrase}`: {text}"));
     }
-    let words = text.split_whitespace().count();
-    if words < least_words {
-        return Some(format!("has a description of {words} words: {text}"));
+    let word_count = text.split_whitespace().count();
+    if word_count < least_words {
+        return Some(format!("has a description of {word_count} words: {text}"));
     }
     let is_hollow = |sentence: &str| {
-        let words: Vec<_> = sentence.split_whitespace().collect();
-        let first = words.first().map(|word| word.to_lowercase());
-        words.len() <= 3 && first.is_some_and(|first| PRONOUNS.contains(&first.as_str()))
+        let word_count: Vec<_> = sentence.split_whitespace().collect();
+        let first = word_count.first().map(|word| word.to_lowercase());
+        word_count.len() <= 3 && first.is_some_and(|first| PRONOUNS.contains(&first.as_str()))
     };
     let hollow = text
         .split_terminator(". ")

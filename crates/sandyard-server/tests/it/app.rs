@@ -24,7 +24,7 @@ pub(crate) const PASSWORD: &str = "TestPass123!";
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Actor {
-    Nobody,
+    Anonymous,
     WrongKey,
     Expired,
     Alice,
@@ -135,7 +135,7 @@ impl TestApp {
 
     pub(crate) fn key(&self, actor: Actor) -> Option<&str> {
         match actor {
-            Actor::Nobody => None,
+            Actor::Anonymous => None,
             Actor::WrongKey => Some("e2b_0000000000000000000000000000000000000000"),
             Actor::Expired => Some(&self.keys[3]),
             Actor::Alice => Some(&self.keys[0]),

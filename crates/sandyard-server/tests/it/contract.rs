@@ -98,7 +98,7 @@ async fn commands_answer_with_all_they_wrote() {
     let reply = ok(post(&server, "/sandboxes/run-command", body).await).await;
     assert!(reply["process_id"].as_u64().unwrap() > 1);
     assert_eq!(reply["exit_code"], Value::Null);
-    // It is told of when it begins, which is before the shell has become it.
+    // The start is reported before the shell has become the command.
     server.until(&id, "pgrep -c sleep", "1").await;
     server.finish().await;
 }
@@ -239,10 +239,10 @@ async fn a_tool_server_is_found_when_there_is_one_and_missed_when_not() {
             .unwrap()
             .ends_with(&format!("/p/{id}/6060/mcp"))
     );
-    let kept = server
+    let files = server
         .run(&id, "cat ~/.sandyard/mcp.json ~/.sandyard/credential.json")
         .await;
-    assert_eq!(kept, r#"{"mcpServers":{}}{"key":"k"}"#);
+    assert_eq!(files, r#"{"mcpServers":{}}{"key":"k"}"#);
     server.finish().await;
 }
 
@@ -298,7 +298,7 @@ async fn a_tool_server_is_given_its_settings_and_says_what_became_of_them() {
     assert_eq!(called["isError"], true, "{called}");
     // Each of the three conversations ended its session.
     server.until(&id, "cat /tmp/farewells", "s1 s1 s1").await;
-    // Whoever begins to speak with it directly has it told, too; what follows in the conversation does not.
+    // The first message of a direct conversation also sends the settings; later messages do not.
     server.run(&id, "rm /tmp/settings").await;
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
@@ -313,7 +313,7 @@ async fn a_tool_server_is_given_its_settings_and_says_what_became_of_them() {
 }
 
 #[tokio::test]
-async fn tool_server_and_editor_open_for_who_may_and_for_nobody_else() {
+async fn tool_server_and_editor_open_only_with_permission() {
     use sandyard_config::settings::AuthMode;
     let server = Server::with(|settings| settings.auth.mode = AuthMode::Required).await;
     let admin = std::fs::read_to_string(server.data().join("admin.key")).unwrap();
@@ -398,8 +398,8 @@ async fn tool_server_and_editor_open_for_who_may_and_for_nobody_else() {
             .header("accept", accept)
     };
     assert_eq!(editor(false).send().await.unwrap().status(), 401);
-    let told = editor(false).bearer_auth(admin).send().await.unwrap();
-    assert_eq!(code(told, 404).await, "not_found");
+    let answer = editor(false).bearer_auth(admin).send().await.unwrap();
+    assert_eq!(code(answer, 404).await, "not_found");
     let page = editor(true).bearer_auth(admin).send().await.unwrap();
     assert_eq!(page.status(), 404);
     assert!(
@@ -426,15 +426,15 @@ async fn tool_server_and_editor_open_for_who_may_and_for_nobody_else() {
         format!("http://9000-{id}.localhost:{port}/a?b=c").as_str()
     );
     // A browser elsewhere would be sent to its own host.
-    let told = client
+    let answer = client
         .get(format!("http://{host}/p/{id}/9000/a?b=c"))
         .header("accept", "text/html")
         .header("host", "yard.example")
         .send()
         .await
         .unwrap();
-    assert!(!told.status().is_redirection(), "{told:?}");
-    assert!(!told.headers().contains_key("location"), "{told:?}");
+    assert!(!answer.status().is_redirection(), "{answer:?}");
+    assert!(!answer.headers().contains_key("location"), "{answer:?}");
     server.finish().await;
 }
 

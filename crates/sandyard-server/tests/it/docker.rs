@@ -151,7 +151,7 @@ async fn deleting_takes_the_files_too_or_does_nothing() {
 }
 
 #[tokio::test]
-async fn nonsense_is_refused() {
+async fn malformed_requests_are_refused() {
     let app = TestApp::new().await;
     let cases: [Value; 6] = [
         json!({}),

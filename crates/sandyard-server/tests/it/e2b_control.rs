@@ -2,7 +2,7 @@
 
 mod copies;
 mod failures;
-mod life;
+mod lifecycle;
 mod lists;
 mod network;
 
@@ -29,7 +29,7 @@ impl TestApp {
             .done(201)
     }
 
-    /// Lets Alice have so many sandboxes.
+    /// Sets the number of sandboxes that Alice may have.
     async fn allow(&self, count: i64) {
         let change = UserChange {
             max_sandboxes: Some(Some(count)),
@@ -71,9 +71,9 @@ impl Answer {
     }
 }
 
-fn ids(listed: &Value) -> Vec<String> {
-    let id = |one: &Value| one["sandboxID"].as_str().unwrap().to_owned();
-    listed.as_array().unwrap().iter().map(id).collect()
+fn ids(list: &Value) -> Vec<String> {
+    let id = |view: &Value| view["sandboxID"].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(id).collect()
 }
 
 fn id(view: &Value) -> &str {

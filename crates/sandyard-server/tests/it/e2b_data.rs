@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use sandyard_agent_client::wire::signature::{Operation, SignedUrl, sign};
 use serde_json::{Value, json};
 
-use crate::live::{PATIENCE, Server};
+use crate::live::{Server, TIMEOUT};
 
 const AGENT: u16 = 49983;
 
@@ -35,9 +35,9 @@ pub(crate) struct Sandbox<'a> {
 }
 
 impl<'a> Sandbox<'a> {
-    pub(crate) async fn create(server: &'a Server, wishes: Value) -> Self {
+    pub(crate) async fn create(server: &'a Server, options: Value) -> Self {
         let mut body = json!({"templateID": "base", "timeout": 300});
-        for (name, value) in wishes.as_object().unwrap() {
+        for (name, value) in options.as_object().unwrap() {
             body[name] = value.clone();
         }
         let made = control(server, Method::POST, "/e2b/v2/sandboxes").json(&body);
@@ -97,7 +97,7 @@ impl<'a> Sandbox<'a> {
         json_of(upload.send().await.unwrap(), 200).await;
         let mut started = self.start("exec python3 /tmp/program.py").await;
         tokio::spawn(async move { while let Ok(Some(_)) = started.chunk().await {} });
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         let mut last = 0;
         while last != 200 {
             assert!(Instant::now() < give_up, "the program listens");
@@ -138,11 +138,11 @@ pub(crate) async fn json_of(response: Response, status: u16) -> Value {
 }
 
 /// Reads an answer's body until it holds a text.
-async fn read_until(response: &mut Response, wanted: &str) {
+async fn read_until(response: &mut Response, expected: &str) {
     let mut seen = Vec::new();
     while let Some(chunk) = response.chunk().await.unwrap() {
         seen.extend_from_slice(&chunk);
-        if String::from_utf8_lossy(&seen).contains(wanted) {
+        if String::from_utf8_lossy(&seen).contains(expected) {
             return;
         }
     }
@@ -152,11 +152,11 @@ async fn read_until(response: &mut Response, wanted: &str) {
 /// Waits until an answer's body has broken off.
 async fn broken(mut response: Response) {
     let end = async { while let Ok(Some(_)) = response.chunk().await {} };
-    tokio::time::timeout(PATIENCE, end).await.expect("it ends");
+    tokio::time::timeout(TIMEOUT, end).await.expect("it ends");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_answers_who_has_its_token_and_files_go_both_ways() {
+async fn the_agent_requires_its_token_and_files_are_read_and_written() {
     let server = Server::start().await;
     let sandbox = Sandbox::create(&server, json!({})).await;
     let health = sandbox.port(Method::GET, "/health", AGENT);
@@ -177,7 +177,7 @@ async fn the_agent_answers_who_has_its_token_and_files_go_both_ways() {
             request = request.header("x-access-token", token);
         }
         if count == 2 {
-            // Of two tokens the first counts, at the door inside as well.
+            // Of two tokens the first counts, in the agent too.
             json_of(list(request).await.unwrap(), 200).await;
         } else {
             let refused = json_of(list(request).await.unwrap(), 401).await;
@@ -247,8 +247,8 @@ async fn streams_are_passed_on_as_they_come_and_end_with_their_sandbox() {
         sandbox.host(Method::GET, "/", 3000),
         sandbox.host(Method::POST, "/execute", 49999),
     ] {
-        let gone = json_of(request.send().await.unwrap(), 502).await;
-        assert_eq!(gone, sandbox.not_found());
+        let response = json_of(request.send().await.unwrap(), 502).await;
+        assert_eq!(response, sandbox.not_found());
     }
     server.finish().await;
 }
@@ -266,8 +266,8 @@ async fn a_paused_sandbox_is_not_found_and_its_streams_end() {
         sandbox.agent(Method::GET, "/envs"),
         sandbox.port(Method::GET, "/", 3000),
     ] {
-        let gone = json_of(request.send().await.unwrap(), 502).await;
-        assert_eq!(gone, sandbox.not_found());
+        let response = json_of(request.send().await.unwrap(), 502).await;
+        assert_eq!(response, sandbox.not_found());
     }
     let path = format!("/e2b/v2/sandboxes/{}/connect", sandbox.id);
     let connect = control(&server, Method::POST, &path).json(&json!({"timeout": 300}));
@@ -281,17 +281,17 @@ async fn a_paused_sandbox_is_not_found_and_its_streams_end() {
             .await,
         204
     );
-    let gone = sandbox.agent(Method::GET, "/envs").send().await.unwrap();
-    assert_eq!(json_of(gone, 502).await, sandbox.not_found());
+    let response = sandbox.agent(Method::GET, "/envs").send().await.unwrap();
+    assert_eq!(json_of(response, 502).await, sandbox.not_found());
     server.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_wakes_by_itself_is_woken_by_its_owner_and_not_by_a_stranger() {
+async fn an_auto_resuming_sandbox_is_resumed_only_with_credentials() {
     let server = Server::start().await;
-    let wishes = json!({"autoPause": true, "autoResume": {"enabled": true},
+    let options = json!({"autoPause": true, "autoResume": {"enabled": true},
         "network": {"allowPublicTraffic": false}});
-    let sandbox = Sandbox::create(&server, wishes).await;
+    let sandbox = Sandbox::create(&server, options).await;
     sandbox.listen(ECHO).await;
     let pause = async || assert_eq!(sandbox.change(Method::POST, "/pause", json!({})).await, 204);
     pause().await;
@@ -300,8 +300,8 @@ async fn a_sandbox_that_wakes_by_itself_is_woken_by_its_owner_and_not_by_a_stran
         sandbox.port(Method::GET, "/envs", AGENT),
         sandbox.port(Method::GET, "/files?path=a&signature=v1_x", AGENT),
     ] {
-        let gone = json_of(request.send().await.unwrap(), 502).await;
-        assert_eq!(gone, sandbox.not_found());
+        let response = json_of(request.send().await.unwrap(), 502).await;
+        assert_eq!(response, sandbox.not_found());
     }
     let closed = sandbox.port(Method::GET, "/", 3000).send().await.unwrap();
     json_of(closed, 403).await;
@@ -386,7 +386,7 @@ async fn ports_are_everybodys_or_need_the_sandboxs_token_and_see_nothing_of_ours
     let closed = Sandbox::create(&server, json!({"network": {"allowPublicTraffic": false}})).await;
     closed.listen(ECHO).await;
     let token = closed.traffic.clone().unwrap();
-    for (shown, words) in [
+    for (token, words) in [
         (
             None,
             "Sandbox is secured with traffic access token. Token header 'e2b-traffic-access-token' is missing",
@@ -404,8 +404,8 @@ async fn ports_are_everybodys_or_need_the_sandboxs_token_and_see_nothing_of_ours
             closed.port(Method::GET, "/", 3000),
             closed.host(Method::GET, "/", 3000),
         ] {
-            if let Some(shown) = &shown {
-                request = request.header("e2b-traffic-access-token", shown);
+            if let Some(token) = &token {
+                request = request.header("e2b-traffic-access-token", token);
             }
             let refused = json_of(request.send().await.unwrap(), 403).await;
             assert_eq!(
@@ -478,14 +478,14 @@ async fn a_signature_is_enough_to_find_a_file() {
     let found = get(link(&third, Operation::Read, None)).await;
     assert_eq!(found.text().await.unwrap(), "third");
     assert_eq!(third.change(Method::DELETE, "", json!({})).await, 204);
-    let gone = json_of(get(link(&third, Operation::Read, None)).await, 502).await;
-    assert_eq!(gone, third.not_found());
+    let response = json_of(get(link(&third, Operation::Read, None)).await, 502).await;
+    assert_eq!(response, third.not_found());
     // Who guesses is slowed down.
     let mut statuses = Vec::new();
     for number in 0..10 {
         let guess = format!("v1_{number:043}");
         let url = server.url(&format!("/e2b/files?path=/tmp/a&signature={guess}"));
-        // So many at once that they are too many however slow each is.
+        // Enough parallel requests to exceed the limit, however slow each is.
         let requests = (0..400).map(|_| server.client.get(&url).send());
         for answer in futures_util::future::join_all(requests).await {
             statuses.push(answer.unwrap().status().as_u16());
@@ -502,7 +502,7 @@ async fn a_signature_is_enough_to_find_a_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_waits_for_no_stream_and_takes_no_sandbox_along() {
     // Longer than this test waits.
-    let mut server = Server::with(|settings| settings.server.shutdown_grace = PATIENCE * 10).await;
+    let mut server = Server::with(|settings| settings.server.shutdown_grace = TIMEOUT * 10).await;
     let stream = {
         let sandbox = Sandbox::create(&server, json!({})).await;
         let mut stream = sandbox.start("echo one >&2; exec yes").await;

@@ -13,7 +13,7 @@ use crate::app::{Actor, At, TestApp};
 use crate::e2b_data::{Sandbox, json_of};
 use crate::live::Server;
 
-async fn asked(app: &TestApp, method: &str, path: &str, headers: &[(&str, &[u8])]) -> (u16, Value) {
+async fn send(app: &TestApp, method: &str, path: &str, headers: &[(&str, &[u8])]) -> (u16, Value) {
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -57,7 +57,7 @@ async fn names_that_cannot_be_are_nobodys() {
                 ("e2b-sandbox-id", id.as_bytes()),
                 ("e2b-sandbox-port", port.as_bytes()),
             ];
-            let (status, body) = asked(&app, "GET", "/e2b/health", &headers).await;
+            let (status, body) = send(&app, "GET", "/e2b/health", &headers).await;
             assert_eq!(
                 (status, &body["message"]),
                 (502, &json!("The sandbox was not found")),
@@ -73,7 +73,7 @@ async fn names_that_cannot_be_are_nobodys() {
             ("e2b-sandbox-id", b"abc"),
             ("e2b-sandbox-port", port.as_bytes()),
         ];
-        let (status, body) = asked(&app, "GET", "/e2b/health", &headers).await;
+        let (status, body) = send(&app, "GET", "/e2b/health", &headers).await;
         assert_eq!((status, &body["code"]), (400, &json!(400)), "{port}");
     }
 }
@@ -89,7 +89,7 @@ async fn what_is_not_running_is_not_found_whatever_is_asked() {
             ("e2b-sandbox-id", id.as_bytes()),
             ("e2b-sandbox-port", b"49983"),
         ];
-        let (status, body) = asked(&app, "GET", path, &headers).await;
+        let (status, body) = send(&app, "GET", path, &headers).await;
         assert_eq!(status, 502);
         assert_eq!(
             body,
@@ -112,7 +112,7 @@ async fn signatures_that_cannot_be_are_refused_without_a_search() {
         &"v1_".repeat(20_000),
     ] {
         let path = format!("/e2b/files?path=a&signature={signature}");
-        let (status, body) = asked(&app, "GET", &path, &[]).await;
+        let (status, body) = send(&app, "GET", &path, &[]).await;
         assert_eq!(
             (status, body),
             (401, json!({"code": 401, "message": "invalid signature"}))
@@ -150,12 +150,12 @@ async fn one_of_many_sandboxes_is_found_by_its_signature() {
         let signature = signature.replace('+', "%2B").replace('/', "%2F");
         let path = format!("/e2b/files?path=/a%20b&signature={signature}");
         // Nobody answers in a sandbox that is only pretended; that it is this one is all there is to see.
-        let (status, body) = asked(&app, "GET", &path, &[]).await;
+        let (status, body) = send(&app, "GET", &path, &[]).await;
         assert_eq!(status, 503, "{body}");
         assert_eq!(body["sandboxId"], row.id.as_str());
     }
     let path = format!("/e2b/files?path=/a%20b&signature=v1_{}", "A".repeat(43));
-    assert_eq!(asked(&app, "GET", &path, &[]).await.0, 401);
+    assert_eq!(send(&app, "GET", &path, &[]).await.0, 401);
 }
 
 /// Sends bytes and gives the first line of the answer.
@@ -190,7 +190,7 @@ async fn nothing_that_is_the_hosts_alone_is_reached() {
     let (id, token) = (&sandbox.id, &sandbox.token);
     let named = format!("E2b-Sandbox-Id: {id}\r\nE2b-Sandbox-Port: 49983\r\n");
     for token in ["", token] {
-        let shown = format!("X-Access-Token: {token}\r\n");
+        let header = format!("X-Access-Token: {token}\r\n");
         for path in [
             "/init",
             "/dial?port=22",
@@ -212,19 +212,19 @@ async fn nothing_that_is_the_hosts_alone_is_reached() {
         ] {
             let heads = [
                 format!(
-                    "POST /e2b{path} HTTP/1.1\r\nHost: x\r\n{named}{shown}Content-Length: 2\r\n\r\n{{}}"
+                    "POST /e2b{path} HTTP/1.1\r\nHost: x\r\n{named}{header}Content-Length: 2\r\n\r\n{{}}"
                 ),
                 format!(
-                    "GET /e2b{path} HTTP/1.1\r\nHost: x\r\n{named}{shown}Connection: upgrade\r\nUpgrade: sandyard-dial\r\n\r\n"
+                    "GET /e2b{path} HTTP/1.1\r\nHost: x\r\n{named}{header}Connection: upgrade\r\nUpgrade: sandyard-dial\r\n\r\n"
                 ),
                 format!(
-                    "GET http://localhost/e2b{path} HTTP/1.1\r\nHost: localhost\r\n{named}{shown}\r\n"
+                    "GET http://localhost/e2b{path} HTTP/1.1\r\nHost: localhost\r\n{named}{header}\r\n"
                 ),
                 format!(
-                    "POST {path} HTTP/1.1\r\nHost: 49983-{id}.localhost\r\n{shown}Content-Length: 0\r\n\r\n"
+                    "POST {path} HTTP/1.1\r\nHost: 49983-{id}.localhost\r\n{header}Content-Length: 0\r\n\r\n"
                 ),
                 format!(
-                    "GET {path} HTTP/1.1\r\nHost: 49983-{id}.localhost\r\n{shown}Connection: upgrade\r\nUpgrade: sandyard-egress\r\n\r\n"
+                    "GET {path} HTTP/1.1\r\nHost: 49983-{id}.localhost\r\n{header}Connection: upgrade\r\nUpgrade: sandyard-egress\r\n\r\n"
                 ),
             ];
             for head in heads {
@@ -233,46 +233,46 @@ async fn nothing_that_is_the_hosts_alone_is_reached() {
             }
         }
     }
-    let shown = format!("X-Access-Token: {token}\r\n");
+    let header = format!("X-Access-Token: {token}\r\n");
     // An upgrade is not passed on where the path is good either, and no second request hides in a body: of two
     // lengths one is taken off before it is passed on (RFC 9112 6.3), or it is refused.
     for (head, wanted) in [
         (
             format!(
-                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{shown}Connection: upgrade\r\nUpgrade: sandyard-dial\r\n\r\n"
+                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{header}Connection: upgrade\r\nUpgrade: sandyard-dial\r\n\r\n"
             ),
             "HTTP/1.1 200",
         ),
         (
-            format!("CONNECT x:80 HTTP/1.1\r\nHost: x\r\n{named}{shown}\r\n"),
+            format!("CONNECT x:80 HTTP/1.1\r\nHost: x\r\n{named}{header}\r\n"),
             "HTTP/1.1 4",
         ),
         (
             format!(
-                "POST /e2b/files?path=/tmp/x HTTP/1.1\r\nHost: x\r\n{named}{shown}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /init HTTP/1.1\r\n\r\n"
+                "POST /e2b/files?path=/tmp/x HTTP/1.1\r\nHost: x\r\n{named}{header}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /init HTTP/1.1\r\n\r\n"
             ),
             "HTTP/1.1 200",
         ),
         (
             format!(
-                "POST /e2b/files?path=/tmp/x HTTP/1.1\r\nHost: x\r\n{named}{shown}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde"
+                "POST /e2b/files?path=/tmp/x HTTP/1.1\r\nHost: x\r\n{named}{header}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde"
             ),
             "HTTP/1.1 4",
         ),
         (
-            format!("GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{shown}X-Evil: a\rb\r\n\r\n"),
+            format!("GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{header}X-Evil: a\rb\r\n\r\n"),
             "HTTP/1.1 4",
         ),
         (
             format!(
-                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{shown}X-Big: {}\r\n\r\n",
+                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{header}X-Big: {}\r\n\r\n",
                 "a".repeat(1 << 20)
             ),
             "HTTP/1.1 4",
         ),
         (
             format!(
-                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{shown}{}\r\n",
+                "GET /e2b/envs HTTP/1.1\r\nHost: x\r\n{named}{header}{}\r\n",
                 "X-Many: a\r\n".repeat(500)
             ),
             "HTTP/1.1 4",
@@ -288,7 +288,7 @@ async fn nothing_that_is_the_hosts_alone_is_reached() {
     // The agent is as it was.
     let envs = sandbox.agent(Method::GET, "/envs").send().await.unwrap();
     json_of(envs, 200).await;
-    // A stranger finds nothing at the agent by way of a path, or of a port that is everybody's.
+    // A client without credentials cannot reach the agent through a path, nor through a public port.
     let by_path = server
         .get(&format!("/p/{id}/49983/init"))
         .header("origin", "https://x.example");

@@ -1,5 +1,4 @@
-//! Agents that lie, owners that are shut out, strangers that guess, and hosts that cannot be: what the data plane of E2B's
-//! clients makes of them.
+//! How the data plane of E2B's dialect treats agents that lie, disabled owners, clients that guess, and impossible hosts.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request};
@@ -40,15 +39,15 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&seen).into_owned())
 }
 
-/// Lies to whoever asks, whichever port they dialled.
+/// Answers every request with a lie, whichever port was dialled.
 async fn lie(mut stream: TcpStream) {
-    while let Some(asked) = head(&mut stream).await {
-        let words = if asked.starts_with("GET /dial") {
+    while let Some(request) = head(&mut stream).await {
+        let response = if request.starts_with("GET /dial") {
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: sandyard-dial\r\n\r\n"
         } else {
             LIE
         };
-        if stream.write_all(words.as_bytes()).await.is_err() {
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }
@@ -95,8 +94,8 @@ async fn get(app: &TestApp, host: &str, path: &str, headers: &[(&str, &str)]) ->
         .await
 }
 
-/// All ways to a sandbox's agent and its port 3000 on a host that it shares, and what each is of.
-async fn shared_ways(app: &TestApp, sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
+/// Every route to a sandbox's agent and its port 3000 on a shared host, with the kind of its target.
+async fn shared_routes(app: &TestApp, sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
     let (id, token) = (sandbox.id.as_str(), sandbox.access_token.as_str());
     let traffic = app.app.auth().traffic_token(&sandbox.id);
     let named = ("e2b-sandbox-id", id);
@@ -131,7 +130,7 @@ fn count(headers: &HeaderMap, name: &str) -> usize {
 async fn what_a_sandbox_says_on_a_shared_host_is_never_more_than_bytes() {
     let app = lied_to().await;
     let sandbox = sandbox_of(&app, "alice").await;
-    for (number, (kind, answer)) in shared_ways(&app, &sandbox).await.into_iter().enumerate() {
+    for (number, (kind, answer)) in shared_routes(&app, &sandbox).await.into_iter().enumerate() {
         let headers = &answer.headers;
         assert_eq!(
             (answer.status.as_u16(), answer.text.as_str()),
@@ -174,8 +173,8 @@ async fn what_a_sandbox_says_on_a_shared_host_is_never_more_than_bytes() {
     // The token for all ports is too little for those that can do everything.
     for port in [6060, 9000] {
         let host = format!("{port}-{}.localhost", sandbox.id);
-        let shown = [("e2b-traffic-access-token", traffic.as_str())];
-        let refused = get(&app, &host, "/", &shown).await;
+        let headers = [("e2b-traffic-access-token", traffic.as_str())];
+        let refused = get(&app, &host, "/", &headers).await;
         assert!(refused.status.is_client_error(), "{port}: {}", refused.text);
     }
 }
@@ -203,9 +202,9 @@ async fn a_disabled_owners_sandboxes_are_not_there() {
     let admin = [("x-api-key", app.key(Actor::Admin).unwrap())];
     for is_disabled in [false, true, false] {
         disable(is_disabled).await;
-        for (number, (_, answer)) in shared_ways(&app, &sandbox).await.into_iter().enumerate() {
-            let wanted = if is_disabled { 502 } else { 200 };
-            assert_eq!(answer.status, wanted, "{number} {answer:?}");
+        for (number, (_, answer)) in shared_routes(&app, &sandbox).await.into_iter().enumerate() {
+            let expected = if is_disabled { 502 } else { 200 };
+            assert_eq!(answer.status, expected, "{number} {answer:?}");
             if is_disabled {
                 let body = answer.json();
                 assert_eq!(body["message"], "The sandbox was not found");
@@ -213,10 +212,10 @@ async fn a_disabled_owners_sandboxes_are_not_there() {
         }
         let by_host = get(&app, &agent_host, "/files", &token).await;
         assert_eq!(by_host.status, if is_disabled { 502 } else { 200 });
-        // Everybody's port is private to strangers, as those of sandboxes that never were.
+        // Without credentials, a public port looks like that of a sandbox that does not exist.
         let by_host = get(&app, &host, "/", &[]).await;
         assert_eq!(by_host.status, if is_disabled { 401 } else { 200 });
-        for (_, answer) in shared_ways(&app, &other).await {
+        for (_, answer) in shared_routes(&app, &other).await {
             assert_eq!(answer.status, 200);
         }
         assert_eq!(get(&app, &host, "/", &admin).await.status, 200);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::app::{Actor, At, TestApp};
 
-use Actor::{Alice, Nobody};
+use Actor::{Alice, Anonymous};
 
 fn local(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let mut request = Request::get(path).header("host", "localhost:8100");
@@ -34,7 +34,7 @@ async fn every_route_is_there_with_and_without_a_slash() {
 }
 
 #[tokio::test]
-async fn request_ids_are_echoed_made_up_or_refused() {
+async fn request_ids_are_echoed_generated_or_refused() {
     let app = TestApp::new().await;
     let ask = async |id: Option<&str>| {
         let mut request = Request::get("/health");
@@ -60,13 +60,13 @@ async fn request_ids_are_echoed_made_up_or_refused() {
 async fn what_is_not_there_and_what_cannot_be_done_are_json() {
     let app = TestApp::new().await;
     assert_eq!(
-        app.get(Nobody, "/nosuch").await.refused(404)["code"],
+        app.get(Anonymous, "/nosuch").await.refused(404)["code"],
         "not_found"
     );
-    let answer = app.ask(Nobody, "PUT", "/sandboxes/create", None).await;
+    let answer = app.ask(Anonymous, "PUT", "/sandboxes/create", None).await;
     assert_eq!(answer.refused(405)["code"], "method_not_allowed");
     assert_eq!(answer.headers["allow"], "POST");
-    let answer = app.ask(Nobody, "PATCH", "/sandboxes/x", None).await;
+    let answer = app.ask(Anonymous, "PATCH", "/sandboxes/x", None).await;
     answer.refused(405);
     assert!(answer.headers["allow"].to_str().unwrap().contains("DELETE"));
 }
@@ -115,7 +115,9 @@ async fn only_files_are_long_in_json() {
     let id = app.sandbox(Alice).await;
     let long = |len: usize| json!({"sandbox_id": id, "path": "/tmp/x", "content": "x".repeat(len)});
     let login = "/api/v1/auth/login";
-    app.post(Nobody, login, long(17 << 10)).await.refused(413);
+    app.post(Anonymous, login, long(17 << 10))
+        .await
+        .refused(413);
     let folder = "/sandboxes/create-directory";
     app.post(Alice, folder, long(2 << 20)).await.refused(413);
     for path in ["/sandboxes/write-file", "/sandboxes/write-file/"] {
@@ -125,7 +127,7 @@ async fn only_files_are_long_in_json() {
 }
 
 #[tokio::test]
-async fn too_many_requests_are_told_when_to_come_back() {
+async fn too_many_requests_are_refused_with_retry_after() {
     let settings = ServerSettings {
         rate_limit: 1,
         ..ServerSettings::default()
@@ -152,7 +154,7 @@ async fn more_requests_at_once_than_there_are_places_are_refused() {
     let answer = app.get(Alice, "/sandboxes").await;
     assert_eq!(answer.refused(503)["code"], "unavailable");
     assert!(answer.headers.contains_key("retry-after"));
-    app.get(Nobody, "/health").await.ok();
+    app.get(Anonymous, "/health").await.ok();
 }
 
 #[tokio::test]
@@ -217,7 +219,7 @@ async fn credentials_may_be_required_on_loopback() {
 async fn health_tells_how_the_server_is() {
     let app = TestApp::new().await;
     app.sandbox(Alice).await;
-    let health = app.get(Nobody, "/health").await.ok();
+    let health = app.get(Anonymous, "/health").await.ok();
     assert_eq!(
         (&health["status"], &health["store"]),
         (&json!("healthy"), &json!("sqlite"))
@@ -229,7 +231,7 @@ async fn health_tells_how_the_server_is() {
     assert_eq!(health["sandboxes"]["running"], 1);
     app.app.set_ready(false);
     assert_eq!(
-        app.get(Nobody, "/health").await.refused(503)["status"],
+        app.get(Anonymous, "/health").await.refused(503)["status"],
         "stopping"
     );
 }

@@ -10,7 +10,7 @@ const PREFIXES: [&str; 2] = ["/agent/sandboxes/sandboxes", "/api/v1/agent/sandbo
 
 async fn login(app: &TestApp) -> String {
     let path = format!("/api/v1/auth/login/swagger?username=alice&password={PASSWORD}");
-    let reply = app.ask(Actor::Nobody, "POST", &path, None).await.ok();
+    let reply = app.ask(Actor::Anonymous, "POST", &path, None).await.ok();
     assert_eq!(reply["token_type"], "bearer");
     assert_eq!(reply["user"]["username"], "alice");
     reply["access_token"].as_str().unwrap().to_owned()
@@ -86,8 +86,8 @@ async fn errors_come_in_envelopes_with_their_status() {
             ("POST", "/create", Some(json!({"timeout": 0})), 422),
             ("POST", "/run-cmd", Some(json!([])), 422),
         ] {
-            let asked = request(&token, method, &format!("{prefix}{path}"), body);
-            let answer = app.send(At::Network, asked).await;
+            let http_request = request(&token, method, &format!("{prefix}{path}"), body);
+            let answer = app.send(At::Network, http_request).await;
             let reply = answer.refused(status);
             assert_eq!(reply["code"], status, "{path}");
             assert_eq!(reply["data"], Value::Null);
@@ -101,11 +101,12 @@ async fn errors_come_in_envelopes_with_their_status() {
 async fn credentials_are_asked_for_on_loopback_too() {
     let app = TestApp::new().await;
     for prefix in PREFIXES {
-        let mut asked = app.request(Actor::Nobody, "GET", &format!("{prefix}/status"), None);
-        asked
+        let mut http_request =
+            app.request(Actor::Anonymous, "GET", &format!("{prefix}/status"), None);
+        http_request
             .headers_mut()
             .insert("host", "localhost".parse().unwrap());
-        let answer = app.send(At::Loopback, asked).await;
+        let answer = app.send(At::Loopback, http_request).await;
         let reply = answer.refused(401);
         assert_eq!(
             (&reply["code"], &reply["data"]),
@@ -116,17 +117,17 @@ async fn credentials_are_asked_for_on_loopback_too() {
 }
 
 #[tokio::test]
-async fn a_malformed_request_id_is_refused_in_the_dialects_own_way() {
+async fn a_malformed_request_id_is_refused_in_the_dialects_format() {
     let app = TestApp::new().await;
     let token = login(&app).await;
-    let mut asked = request(&token, "GET", "/agent/sandboxes/sandboxes/status", None);
-    asked
+    let mut http_request = request(&token, "GET", "/agent/sandboxes/sandboxes/status", None);
+    http_request
         .headers_mut()
         .insert("x-request-id", "not an id!".parse().unwrap());
-    let answer = app.send(At::Network, asked).await;
+    let answer = app.send(At::Network, http_request).await;
     let reply = answer.refused(400);
     assert_eq!(reply["code"], 400);
-    let ours = answer.headers["x-request-id"].to_str().unwrap();
-    assert_eq!(reply["trace_id"], ours);
-    assert_eq!(ours.len(), 36);
+    let generated = answer.headers["x-request-id"].to_str().unwrap();
+    assert_eq!(reply["trace_id"], generated);
+    assert_eq!(generated.len(), 36);
 }

@@ -129,13 +129,13 @@ async fn names_and_folders_can_be_changed() {
         .await
         .unwrap();
     ok(removed).await;
-    let gone = server
+    let response = server
         .get(&path("/stat"))
         .query(&[("path", "/tmp/a")])
         .send()
         .await
         .unwrap();
-    assert_eq!(code(gone, 404).await, "file_not_found");
+    assert_eq!(code(response, 404).await, "file_not_found");
     server.finish().await;
 }
 
@@ -221,7 +221,7 @@ async fn a_client_that_breaks_off_leaves_the_file_as_it_was() {
 }
 
 /// A server to fetch from and to fill, with redirects to where nobody may go.
-async fn elsewhere() -> SocketAddr {
+async fn other_server() -> SocketAddr {
     let router = Router::new()
         .route("/file", get(|| async { "from elsewhere" }))
         .route("/to-file", get(|| async { Redirect::temporary("/file") }))
@@ -255,7 +255,7 @@ async fn elsewhere() -> SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_lead_to_public_addresses_or_those_the_operator_allows() {
-    let address = elsewhere().await;
+    let address = other_server().await;
     let server = Server::with(|settings| {
         settings.server.url_hosts = vec![address.to_string()];
     })
@@ -338,11 +338,11 @@ async fn archives_are_unpacked_and_packed_in_the_sandbox() {
         let found = server.run(&id, &format!("cat {place}/sub/file.txt")).await;
         assert_eq!(found, "in a folder", "{place}");
     }
-    let nonsense = server
+    let malformed = server
         .post(&copy_to)
         .query(&[("path", "/tmp/x")])
         .body("not a tar archive".repeat(100));
-    assert_eq!(code(nonsense.send().await.unwrap(), 422).await, "invalid");
+    assert_eq!(code(malformed.send().await.unwrap(), 422).await, "invalid");
 
     let copy_from = format!("/api/sandboxes/{id}/copy-from");
     let response = server

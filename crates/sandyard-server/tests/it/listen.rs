@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::live::{PATIENCE, Server, code, ok, settings};
+use crate::live::{Server, TIMEOUT, code, ok, settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_start_makes_a_key_that_works_and_is_kept() {
@@ -87,7 +87,7 @@ async fn the_listener_for_e2b_speaks_its_dialect_and_is_never_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_port_that_nobody_chose_for_e2b_costs_the_listener_and_nothing_else() {
+async fn an_occupied_default_port_of_e2b_costs_only_its_listener() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let server = Server::with(|settings| settings.e2b.port = E2bPort::Derived(port)).await;
@@ -163,9 +163,9 @@ async fn the_end_lets_requests_finish_ends_streams_and_leaves_sandboxes() {
         .unwrap();
     let mut idle = TcpStream::connect(server.authority()).await.unwrap();
 
-    let began = Instant::now();
+    let started_at = Instant::now();
     server.stop().await;
-    assert!(began.elapsed() < PATIENCE);
+    assert!(started_at.elapsed() < TIMEOUT);
     assert_eq!(
         ok(running.await.unwrap().unwrap()).await["output"],
         "done\n"
@@ -194,13 +194,13 @@ async fn a_client_that_dawdles_with_its_head_is_cut_off() {
         .await
         .unwrap();
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut answer)).await;
+    let read = tokio::time::timeout(TIMEOUT, slow.read_to_end(&mut answer)).await;
     read.expect("cut off").ok();
     listeners.end(std::future::pending()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_dawdles_with_its_body_is_told_and_cut_off() {
+async fn a_client_with_a_slow_body_gets_an_error_and_is_disconnected() {
     use sandyard_server::listen::{ListenSettings, Listeners, bind};
     let app = crate::app::TestApp::new().await;
     let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
@@ -215,7 +215,7 @@ async fn a_client_that_dawdles_with_its_body_is_told_and_cut_off() {
                 Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
     slow.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut answer)).await;
+    let read = tokio::time::timeout(TIMEOUT, slow.read_to_end(&mut answer)).await;
     read.expect("cut off").ok();
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");

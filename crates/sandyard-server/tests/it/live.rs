@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A running server.
 pub(crate) struct Server {
@@ -97,7 +97,7 @@ impl Server {
             started,
             client: Client::builder()
                 .no_proxy()
-                .timeout(PATIENCE)
+                .timeout(TIMEOUT)
                 .tls_danger_accept_invalid_certs(true)
                 .build()
                 .expect("a client"),
@@ -154,16 +154,16 @@ impl Server {
     }
 
     /// Runs a command until its output is what is wanted.
-    pub(crate) async fn until(&self, id: &str, command: &str, wanted: &str) {
-        let give_up = Instant::now() + PATIENCE;
+    pub(crate) async fn until(&self, id: &str, command: &str, expected: &str) {
+        let give_up = Instant::now() + TIMEOUT;
         loop {
             let output = self.run(id, command).await;
-            if output.trim() == wanted {
+            if output.trim() == expected {
                 return;
             }
             assert!(
                 Instant::now() < give_up,
-                "`{command}` says `{output}`, not `{wanted}`"
+                "`{command}` says `{output}`, not `{expected}`"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -174,7 +174,7 @@ impl Server {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        let ended = tokio::time::timeout(PATIENCE, &mut self.task).await;
+        let ended = tokio::time::timeout(TIMEOUT, &mut self.task).await;
         ended
             .expect("in time")
             .expect("no panic")
@@ -194,12 +194,14 @@ impl Server {
         engine.sweep().await.expect("sweep");
         let data = self.data();
         let is_empty = || {
-            let left = ["sandboxes", "run/ids", "spares"]
+            let leftovers = ["sandboxes", "run/ids", "spares"]
                 .iter()
                 .map(|name| fs::read_dir(data.join(name)));
-            left.flatten().all(|mut entries| entries.next().is_none())
+            leftovers
+                .flatten()
+                .all(|mut entries| entries.next().is_none())
         };
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         while !is_empty() && Instant::now() < give_up {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -213,15 +215,15 @@ impl Drop for Server {
         self.task.abort();
         let data = self.data();
         let run = fs::read_link(data.join("run")).unwrap_or_default();
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         loop {
-            let ours = processes_of(&data, &run);
-            if ours.is_empty() || Instant::now() > give_up {
+            let processes = processes_of(&data, &run);
+            if processes.is_empty() || Instant::now() > give_up {
                 break;
             }
             let _ = Command::new("kill")
                 .arg("-KILL")
-                .args(&ours)
+                .args(&processes)
                 .stderr(Stdio::null())
                 .status();
             std::thread::sleep(Duration::from_millis(5));
@@ -296,7 +298,7 @@ pub(crate) fn settings(data: &Path, flags: &[(&str, String)]) -> Settings {
     settings
 }
 
-/// Builds the launcher, once, unless it is given. It is a program of another crate, so nobody else sees to it.
+/// Builds the launcher, once, unless it is given. Cargo does not build it for these tests: it is a program of another crate.
 fn launcher() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {

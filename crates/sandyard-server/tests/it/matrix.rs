@@ -267,7 +267,7 @@ enum Seen {
     Through,
 }
 
-async fn look(app: &TestApp, actor: Actor, entry: &RouteEntry, id: &str) -> Seen {
+async fn try_route(app: &TestApp, actor: Actor, entry: &RouteEntry, id: &str) -> Seen {
     let (request, _) = request(app, actor, entry, id);
     let response = app.send_head(At::Network, request).await;
     let status = response.status().as_u16();
@@ -300,7 +300,7 @@ async fn look(app: &TestApp, actor: Actor, entry: &RouteEntry, id: &str) -> Seen
 }
 
 #[tokio::test]
-async fn every_route_asks_everybody_for_what_it_needs() {
+async fn every_route_checks_the_permission_of_every_caller() {
     let app = TestApp::new().await;
     let routes = table();
     assert!(routes.len() > 100, "the table is not empty");
@@ -313,7 +313,7 @@ async fn check(app: &TestApp, entry: &RouteEntry) {
     let operation = native_operation(&entry.operation);
     let is_about_sandbox = sample(operation, "x").is_some_and(|sample| sample.is_about_sandbox);
     for actor in [
-        Actor::Nobody,
+        Actor::Anonymous,
         Actor::WrongKey,
         Actor::Expired,
         Actor::Bob,
@@ -327,7 +327,7 @@ async fn check(app: &TestApp, entry: &RouteEntry) {
             .create_user("carol", None, Role::User, None)
             .await
             .ok();
-        let seen = look(app, actor, entry, &id).await;
+        let seen = try_route(app, actor, entry, &id).await;
         let expected = expected(entry, actor, is_about_sandbox);
         assert_eq!(
             seen, expected,
@@ -367,7 +367,7 @@ async fn an_open_listener_opens_sandboxes_and_nothing_else() {
     let app = TestApp::new().await;
     for entry in &table() {
         let id = app.sandbox(Actor::Alice).await;
-        let (mut request, _) = request(&app, Actor::Nobody, entry, &id);
+        let (mut request, _) = request(&app, Actor::Anonymous, entry, &id);
         request
             .headers_mut()
             .insert("host", "localhost:8100".parse().unwrap());
@@ -397,7 +397,7 @@ async fn a_key_without_the_scope_is_refused() {
         .unwrap();
     for entry in &table() {
         let id = app.sandbox(Actor::Alice).await;
-        let (mut request, _) = request(&app, Actor::Nobody, entry, &id);
+        let (mut request, _) = request(&app, Actor::Anonymous, entry, &id);
         request
             .headers_mut()
             .insert("x-api-key", key.secret.parse().unwrap());

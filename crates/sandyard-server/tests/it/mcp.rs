@@ -332,7 +332,7 @@ async fn a_key_is_good_for_what_it_may_and_no_more() {
     let info = call_as(&app, Some(&key), "sandbox_info", json!({"sandbox_id": id})).await;
     assert_eq!(info["result"]["isError"], false);
     let hello = message("tools/list", json!({}));
-    for actor in [Actor::Nobody, Actor::WrongKey, Actor::Expired] {
+    for actor in [Actor::Anonymous, Actor::WrongKey, Actor::Expired] {
         let answer = post(&app, app.key(actor), "/mcp", &hello).await;
         assert_eq!(answer.status, 401, "{actor:?}");
     }
@@ -347,7 +347,7 @@ async fn a_key_is_good_for_what_it_may_and_no_more() {
 }
 
 #[tokio::test]
-async fn nonsense_is_refused_in_words() {
+async fn malformed_calls_are_refused_with_an_explanation() {
     let app = with_agents().await;
     let key = app.key(Actor::Alice);
     let id = app.sandbox(Actor::Alice).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::app::{Actor, At, TestApp};
 
-use Actor::{Admin, Alice, Bob, Nobody};
+use Actor::{Admin, Alice, Anonymous, Bob};
 
 #[tokio::test]
 async fn a_sandbox_is_made_and_seen_and_deleted() {
@@ -117,7 +117,7 @@ async fn limits_are_taken_as_text_and_as_number() {
 }
 
 #[tokio::test]
-async fn nonsense_is_refused_with_the_field_named() {
+async fn malformed_requests_are_refused_with_the_field_named() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
     let long = "x".repeat(5000);
@@ -336,8 +336,8 @@ async fn lists_are_filtered_and_paged() {
     assert_eq!(page["next"], Value::Null);
     let one = app.get(Alice, "/sandboxes?metadata.n=3").await.ok();
     assert_eq!(names(&one), ["box-3"]);
-    let everybody = app.get(Admin, "/sandboxes").await.ok();
-    assert_eq!(everybody["sandboxes"].as_array().unwrap().len(), 6);
+    let all_users = app.get(Admin, "/sandboxes").await.ok();
+    assert_eq!(all_users["sandboxes"].as_array().unwrap().len(), 6);
     let bobs = app.get(Admin, "/sandboxes?owner=bob").await.ok();
     assert_eq!(bobs["sandboxes"].as_array().unwrap().len(), 1);
     // An ordinary user's filter cannot reach into another's.
@@ -356,8 +356,8 @@ async fn a_repeated_create_with_a_key_makes_one_sandbox() {
         app.send(crate::app::At::Network, request).await
     };
     let first = ask(json!({})).await.ok();
-    let again = ask(json!({})).await.ok();
-    assert_eq!(first["sandbox_id"], again["sandbox_id"]);
+    let second = ask(json!({})).await.ok();
+    assert_eq!(first["sandbox_id"], second["sandbox_id"]);
     ask(json!({"timeout": 5})).await.refused(409);
     assert_eq!(app.provider.instances().len(), 1);
 }
@@ -366,14 +366,14 @@ async fn a_repeated_create_with_a_key_makes_one_sandbox() {
 async fn snapshots_and_forks_and_diffs() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
-    let kept = app
+    let snapshot = app
         .post(
             Alice,
             &format!("/sandboxes/{id}/snapshot"),
             json!({"name": "kept"}),
         )
         .await;
-    assert_eq!(kept.ok()["name"], "kept");
+    assert_eq!(snapshot.ok()["name"], "kept");
     let refused = app
         .post(
             Alice,
@@ -409,7 +409,7 @@ async fn snapshots_and_forks_and_diffs() {
 }
 
 #[tokio::test]
-async fn ports_are_opened_to_everybody_on_request() {
+async fn ports_become_public_on_request() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
     let path = format!("/sandboxes/{id}/ports/3000");
@@ -435,7 +435,7 @@ async fn ports_are_opened_to_everybody_on_request() {
     for (scopes, method) in [(&[Scope::Read], "GET"), (&[Scope::Manage], "POST")] {
         let key = app.app.auth().create_key("alice", "k", scopes, None).await;
         let body = (method == "POST").then(|| json!({"public": false}));
-        let mut request = app.request(Nobody, method, &path, body);
+        let mut request = app.request(Anonymous, method, &path, body);
         let key = key.unwrap().secret.parse().unwrap();
         request.headers_mut().insert("x-api-key", key);
         let port = app.send(At::Network, request).await.ok();
@@ -493,33 +493,33 @@ async fn a_domain_gives_every_port_a_host_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_preview_tells_nobody_whether_a_sandbox_exists() {
+async fn a_preview_does_not_reveal_whether_a_sandbox_exists() {
     let app = TestApp::new().await;
     let body = json!({"alias": "web"});
     let made = app.post(Alice, "/sandboxes/create", body).await.ok();
     let id = made["sandbox_id"].as_str().unwrap();
     let unknown = "0".repeat(20);
-    let look = async |actor, name: &str, query: &str| {
+    let visit = async |actor, name: &str, query: &str| {
         let answer = app.get(actor, &format!("/p/{name}/3000/{query}")).await;
         (answer.status.as_u16(), answer.text.replace(name, "-"))
     };
     for query in ["", "?sandyard_token=1.x"] {
-        for actor in [Nobody, Bob] {
-            let private = look(actor, id, query).await;
+        for actor in [Anonymous, Bob] {
+            let private = visit(actor, id, query).await;
             assert!([401, 403].contains(&private.0), "{private:?}");
-            // An alias is no address: it is anybody's to choose.
+            // An alias is not an address: any user can choose it.
             for name in [unknown.as_str(), "web"] {
-                assert_eq!(look(actor, name, query).await, private, "{name}");
+                assert_eq!(visit(actor, name, query).await, private, "{name}");
             }
         }
     }
-    assert_eq!(look(Admin, &unknown, "").await.0, 404);
-    assert_eq!(look(Admin, "web", "").await.0, 404);
+    assert_eq!(visit(Admin, &unknown, "").await.0, 404);
+    assert_eq!(visit(Admin, "web", "").await.0, 404);
     app.ask(Alice, "DELETE", &format!("/sandboxes/{id}"), None)
         .await
         .ok();
-    assert_eq!(look(Alice, id, "").await.0, 404);
-    assert_eq!(look(Bob, id, "").await.0, 401);
+    assert_eq!(visit(Alice, id, "").await.0, 404);
+    assert_eq!(visit(Bob, id, "").await.0, 401);
 }
 
 #[tokio::test]

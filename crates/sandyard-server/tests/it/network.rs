@@ -21,7 +21,7 @@ async fn create(app: &TestApp, body: Value) -> String {
     made["sandbox_id"].as_str().unwrap().to_owned()
 }
 
-/// What the provider was last told about a sandbox.
+/// The grant that the provider last received for a sandbox.
 async fn granted(app: &TestApp, id: &str) -> sandyard_core::network::NetworkGrant {
     let info = app.get(Alice, &format!("/sandboxes/{id}/info")).await.ok();
     let instance = info["provider_sandbox_id"].as_str().unwrap();
@@ -42,21 +42,21 @@ async fn a_sandbox_reaches_what_its_maker_says_and_headers_are_shown_without_val
     let policy =
         json!({"allowOut": ["*.Example.com:443"], "denyOut": ["0.0.0.0/0"], "rules": rules});
     let id = create(&app, json!({"network": policy})).await;
-    let shown = network(&app, &id).await;
-    assert_eq!(shown["allow_out"], json!(["*.example.com:443"]));
-    let headers = &shown["rules"]["api.example.com"][0]["transform"]["headers"];
+    let policy_view = network(&app, &id).await;
+    assert_eq!(policy_view["allow_out"], json!(["*.example.com:443"]));
+    let headers = &policy_view["rules"]["api.example.com"][0]["transform"]["headers"];
     assert_eq!(headers, &json!({"X-Key": "***"}));
     let info = app.get(Alice, &format!("/sandboxes/{id}/info")).await;
     assert!(!info.text.contains("s3cret"), "{info:?}");
-    assert_eq!(info.ok()["network"], shown);
+    assert_eq!(info.ok()["network"], policy_view);
     let listed = app.get(Alice, "/sandboxes").await.ok();
     let listed = listed["sandboxes"].as_array().unwrap();
     let one = listed.iter().find(|it| it["sandbox_id"] == id).unwrap();
-    assert_eq!(one["network"], shown);
+    assert_eq!(one["network"], policy_view);
 
     // What is shown may be sent back, and values stay.
     let path = format!("/sandboxes/{id}/network");
-    app.ask(Alice, "PUT", &path, Some(shown)).await.ok();
+    app.ask(Alice, "PUT", &path, Some(policy_view)).await.ok();
     let policy = granted(&app, &id).await.policy;
     let transform = policy
         .rules_for("api.example.com", 443, true)
@@ -82,8 +82,8 @@ async fn a_word_beside_the_policy_closes_the_rest_of_the_internet() {
         ),
     ] {
         let id = create(&app, body.clone()).await;
-        let shown = network(&app, &id).await;
-        assert_eq!(shown["allow_internet_access"], expected, "{body}");
+        let policy_view = network(&app, &id).await;
+        assert_eq!(policy_view["allow_internet_access"], expected, "{body}");
     }
     let both = json!({"allow_internet_access": true, "network": {"allowInternetAccess": false}});
     let refused = app.post(Alice, "/sandboxes/create", both).await;
@@ -104,7 +104,7 @@ async fn a_closed_server_is_opened_only_by_those_who_say_so() {
 }
 
 #[tokio::test]
-async fn nonsense_in_a_policy_is_refused_with_the_entry_named() {
+async fn malformed_policies_are_refused_with_the_entry_named() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
     for (policy, field) in [
@@ -194,20 +194,20 @@ async fn a_secret_is_kept_used_and_never_shown() {
     let app = TestApp::new().await;
     let body =
         json!({"value": "s3cret", "hosts": ["api.example.com", "http://registry.internal:5000"]});
-    let kept = app
+    let secret = app
         .ask(Alice, "PUT", "/secrets/github", Some(body.clone()))
         .await;
-    assert!(!kept.text.contains("s3cret"), "{kept:?}");
-    let kept = kept.ok();
-    assert_eq!(kept["hosts"], body["hosts"]);
+    assert!(!secret.text.contains("s3cret"), "{secret:?}");
+    let secret = secret.ok();
+    assert_eq!(secret["hosts"], body["hosts"]);
     assert_eq!(
-        (&kept["owner"], &kept["is_shared"]),
+        (&secret["owner"], &secret["is_shared"]),
         (&json!("alice"), &json!(false))
     );
-    let placeholder = kept["placeholder"].as_str().unwrap();
+    let placeholder = secret["placeholder"].as_str().unwrap();
     let listed = app.get(Alice, "/secrets").await;
     assert!(!listed.text.contains("s3cret"), "{listed:?}");
-    assert_eq!(listed.ok()["secrets"], json!([kept]));
+    assert_eq!(listed.ok()["secrets"], json!([secret]));
 
     let id = create(&app, json!({"secrets": {"GITHUB_TOKEN": "github"}})).await;
     let info = app.get(Alice, &format!("/sandboxes/{id}/info")).await.ok();
@@ -226,8 +226,8 @@ async fn a_secret_is_kept_used_and_never_shown() {
     assert_eq!(grant.secrets[0].placeholder, placeholder);
 
     app.ask(Alice, "DELETE", "/secrets/github", None).await.ok();
-    let gone = app.ask(Alice, "DELETE", "/secrets/github", None).await;
-    assert_eq!(gone.refused(404)["code"], "not_found");
+    let second = app.ask(Alice, "DELETE", "/secrets/github", None).await;
+    assert_eq!(second.refused(404)["code"], "not_found");
     assert!(granted(&app, &id).await.secrets.is_empty());
 }
 
@@ -263,7 +263,7 @@ async fn a_secret_is_its_owners_unless_an_admin_shares_it() {
 }
 
 #[tokio::test]
-async fn nonsense_about_secrets_is_refused_without_repeating_them() {
+async fn malformed_secrets_are_refused_without_repeating_them() {
     let app = TestApp::new().await;
     let hosts = json!(["api.example.com"]);
     for (name, body, status, field) in [
@@ -411,7 +411,7 @@ fn run(app: &TestApp) -> tokio::task::JoinHandle<()> {
 }
 
 #[tokio::test]
-async fn what_a_sandbox_tried_to_reach_is_told_by_verdict() {
+async fn flows_are_listed_by_verdict() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
     let running = run(&app);

@@ -14,7 +14,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json
 async fn docs_openapi_json_is_up_to_date() {
     let document = TestApp::new()
         .await
-        .get(Actor::Nobody, "/openapi.json")
+        .get(Actor::Anonymous, "/openapi.json")
         .await
         .ok();
     let text = format!("{}\n", serde_json::to_string_pretty(&document).unwrap());
@@ -33,7 +33,7 @@ async fn docs_openapi_json_is_up_to_date() {
 async fn references_resolve_and_operations_are_complete() {
     let document = TestApp::new()
         .await
-        .get(Actor::Nobody, "/openapi.json")
+        .get(Actor::Anonymous, "/openapi.json")
         .await
         .ok();
     let mut references = BTreeSet::new();
@@ -60,7 +60,7 @@ async fn references_resolve_and_operations_are_complete() {
 async fn every_route_except_pages_is_in_the_document() {
     let document = TestApp::new()
         .await
-        .get(Actor::Nobody, "/openapi.json")
+        .get(Actor::Anonymous, "/openapi.json")
         .await
         .ok();
     for entry in table().iter().filter(|entry| entry.method != "ANY") {
@@ -75,7 +75,7 @@ async fn every_route_except_pages_is_in_the_document() {
 
 #[tokio::test]
 async fn the_page_loads_nothing_from_other_hosts() {
-    let page = TestApp::new().await.get(Actor::Nobody, "/docs").await;
+    let page = TestApp::new().await.get(Actor::Anonymous, "/docs").await;
     assert_eq!(page.status, 200);
     assert!(
         page.headers["content-type"]

@@ -129,12 +129,12 @@ async fn ports_are_reached_by_host_and_by_path() {
         .await
         .unwrap();
     assert!(page.text().await.unwrap().contains("Nothing is listening"));
-    let gone = server
+    let response = server
         .get("/p/nosuchsandboxatall00/3000/")
         .send()
         .await
         .unwrap();
-    assert_eq!(code(gone, 404).await, "sandbox_not_found");
+    assert_eq!(code(response, 404).await, "sandbox_not_found");
     let foreign = server
         .get("/")
         .header("host", &host)
@@ -164,7 +164,7 @@ async fn a_private_port_opens_for_its_owner_and_a_public_one_for_all() {
         .await
         .unwrap();
     assert_eq!(code(wrong, 401).await, "unauthenticated");
-    // Whoever comes to the tool server is a program, and is told what programs can do.
+    // Clients of the tool server are programs: the error says what a program can do.
     let tools = server
         .get(&format!("/p/{id}/6060/mcp"))
         .send()
@@ -319,7 +319,7 @@ while True:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgraded_connection_carries_bytes_both_ways_and_keeps_its_sandbox_in_use() {
+async fn an_upgraded_connection_carries_bytes_in_both_directions_and_counts_as_activity() {
     let server = Server::start().await;
     let id = with_program(&server, None, UPGRADER).await;
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::{Actor, At, TestApp};
 
-use Actor::{Admin, Alice, Nobody};
+use Actor::{Admin, Alice, Anonymous};
 
 fn fake(name: &str) -> FakeProvider {
     FakeProvider::new().with_info(|info| {
@@ -19,12 +19,12 @@ fn fake(name: &str) -> FakeProvider {
 }
 
 /// `embedded`, the default, and `docker`, which has sandboxes and nothing else.
-struct Yard {
+struct TestEnv {
     app: TestApp,
     docker: FakeProvider,
 }
 
-impl Yard {
+impl TestEnv {
     async fn new() -> Self {
         let docker = fake("docker").with_info(|info| info.capabilities = Default::default());
         Self::over(docker).await
@@ -47,8 +47,8 @@ impl Yard {
         }
     }
 
-    async fn info(&self, made: &Value) -> Value {
-        let id = made["sandbox_id"].as_str().unwrap();
+    async fn info(&self, created: &Value) -> Value {
+        let id = created["sandbox_id"].as_str().unwrap();
         let path = format!("/sandboxes/{id}/info");
         self.app.get(Alice, &path).await.ok()
     }
@@ -56,17 +56,17 @@ impl Yard {
 
 #[tokio::test]
 async fn every_dialect_chooses_a_provider() {
-    let yard = Yard::new().await;
-    let app = &yard.app;
+    let env = TestEnv::new().await;
+    let app = &env.app;
     let native = json!({"provider": "docker"});
     let made = app.post(Alice, "/sandboxes/create", native.clone()).await;
-    let info = yard.info(&made.ok()).await;
+    let info = env.info(&made.ok()).await;
     assert_eq!(info["provider"], "docker");
     assert_eq!(info["capabilities"]["pause"], false);
     let wrapped = app
         .post(Alice, "/api/v1/agent/sandboxes/create", native)
         .await;
-    let info = yard.info(&wrapped.ok()["data"]).await;
+    let info = env.info(&wrapped.ok()["data"]).await;
     assert_eq!(info["provider"], "docker");
     let body = json!({"project_name": "p", "provider": "docker", "image": "base"});
     // A folder of the host is for admins alone.
@@ -76,7 +76,7 @@ async fn every_dialect_chooses_a_provider() {
             (&made["provider"], &made["image"]),
             (&json!("docker"), &json!("base"))
         );
-        let spec = yard.docker.spec_of(made["container_id"].as_str().unwrap());
+        let spec = env.docker.spec_of(made["container_id"].as_str().unwrap());
         assert_eq!(spec.unwrap().project.as_deref(), project);
     }
     let made = app
@@ -92,7 +92,7 @@ async fn every_dialect_chooses_a_provider() {
         (&made["templateID"], &made["alias"]),
         (&json!("docker/base"), &json!("docker/base"))
     );
-    assert_eq!(yard.docker.instances().len(), 5);
+    assert_eq!(env.docker.instances().len(), 5);
     // A team says nothing, as before.
     let made = app
         .post(
@@ -107,14 +107,14 @@ async fn every_dialect_chooses_a_provider() {
 
 #[tokio::test]
 async fn a_provider_that_is_not_there_is_refused_by_name() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     for (path, mut body) in [
         ("/sandboxes/create", json!({})),
         ("/api/sandboxes/", json!({"project_name": "p"})),
     ] {
         for name in ["kubernetes", "", "Docker", "a b"] {
             body["provider"] = name.into();
-            let refused = yard.app.post(Alice, path, body.clone()).await;
+            let refused = env.app.post(Alice, path, body.clone()).await;
             let refused = refused.refused(422);
             assert!(refused["detail"].as_str().unwrap().contains("provider"));
         }
@@ -123,8 +123,8 @@ async fn a_provider_that_is_not_there_is_refused_by_name() {
 
 #[tokio::test]
 async fn what_a_provider_cannot_do_is_a_clear_refusal_in_e2bs_words() {
-    let yard = Yard::new().await;
-    let app = &yard.app;
+    let env = TestEnv::new().await;
+    let app = &env.app;
     let made = app
         .post(
             Alice,
@@ -164,10 +164,10 @@ async fn what_a_provider_cannot_do_is_a_clear_refusal_in_e2bs_words() {
 
 #[tokio::test]
 async fn health_tells_of_every_provider_and_of_no_secrets() {
-    let yard = Yard::new().await;
-    let app = &yard.app;
-    yard.notice().await;
-    let health = app.get(Nobody, "/health").await.ok();
+    let env = TestEnv::new().await;
+    let app = &env.app;
+    env.notice().await;
+    let health = app.get(Anonymous, "/health").await.ok();
     assert_eq!(health["status"], "healthy");
     assert_eq!(health["provider"], "embedded");
     let names: Vec<_> = health["providers"]
@@ -183,9 +183,9 @@ async fn health_tells_of_every_provider_and_of_no_secrets() {
             (json!("docker"), json!(false))
         ]
     );
-    yard.docker.set_reachable(false);
-    yard.notice().await;
-    let answer = app.get(Nobody, "/health").await;
+    env.docker.set_reachable(false);
+    env.notice().await;
+    let answer = app.get(Anonymous, "/health").await;
     let health = answer.ok();
     assert_eq!(health["status"], "degraded", "it still does its work");
     let docker = &health["providers"][1];
@@ -203,8 +203,8 @@ async fn health_tells_of_every_provider_and_of_no_secrets() {
 
 #[tokio::test]
 async fn metrics_count_by_provider() {
-    let yard = Yard::new().await;
-    let app = &yard.app;
+    let env = TestEnv::new().await;
+    let app = &env.app;
     let body = json!({"provider": "docker"});
     app.post(Alice, "/sandboxes/create", body).await.ok();
     let text = app.get(Admin, "/metrics").await.text;
@@ -220,8 +220,8 @@ async fn metrics_count_by_provider() {
 
 #[tokio::test]
 async fn templates_of_all_providers_are_listed_imported_and_removed() {
-    let yard = Yard::over(fake("docker")).await;
-    let app = &yard.app;
+    let env = TestEnv::over(fake("docker")).await;
+    let app = &env.app;
     let import = |path: &str| {
         let request = Request::builder().method("PUT").uri(path);
         let request = request.header("host", "yard.test");
@@ -254,11 +254,11 @@ async fn templates_of_all_providers_are_listed_imported_and_removed() {
         .map(|one| one["templateID"].as_str().unwrap())
         .collect();
     assert_eq!(ids, ["base", "docker/base", "docker/python"]);
-    yard.docker.set_reachable(false);
+    env.docker.set_reachable(false);
     let (names, warnings) = listed().await;
     assert_eq!(names, ["embedded/base"]);
     assert_eq!(warnings[0]["provider"], "docker");
-    yard.docker.set_reachable(true);
+    env.docker.set_reachable(true);
     for status in [200, 404] {
         let path = "/templates/python?provider=docker";
         let removed = app.ask(Admin, "DELETE", path, None).await;

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::live::{PATIENCE, Server, code, ok};
+use crate::live::{Server, TIMEOUT, code, ok};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -163,7 +163,7 @@ async fn open(server: &Server, path: &str) -> Socket {
 /// The next message that is no ping.
 async fn next(socket: &mut Socket) -> Message {
     loop {
-        let message = tokio::time::timeout(PATIENCE, socket.next()).await;
+        let message = tokio::time::timeout(TIMEOUT, socket.next()).await;
         match message
             .expect("in time")
             .expect("a message")
@@ -175,7 +175,7 @@ async fn next(socket: &mut Socket) -> Message {
     }
 }
 
-fn said(message: &Message) -> Value {
+fn message_json(message: &Message) -> Value {
     serde_json::from_str(message.to_text().unwrap()).unwrap()
 }
 
@@ -185,7 +185,7 @@ async fn collect(socket: &mut Socket) -> (Vec<Vec<u8>>, Value) {
     loop {
         match next(socket).await {
             Message::Binary(bytes) => pieces.push(bytes.to_vec()),
-            text @ Message::Text(_) => return (pieces, said(&text)),
+            text @ Message::Text(_) => return (pieces, message_json(&text)),
             other => panic!("{other:?}"),
         }
     }
@@ -198,7 +198,7 @@ async fn commands_take_input_over_a_socket() {
     let mut socket = open(&server, &format!("/sandboxes/{id}/exec")).await;
     let first = json!({"command": "wc -c; echo bad >&2; exit 7"});
     socket.send(Message::text(first.to_string())).await.unwrap();
-    assert_eq!(said(&next(&mut socket).await)["type"], "start");
+    assert_eq!(message_json(&next(&mut socket).await)["type"], "start");
     for _ in 0..16 {
         socket
             .send(Message::binary(vec![b'x'; 65_536]))
@@ -218,8 +218,8 @@ async fn commands_take_input_over_a_socket() {
     let (pieces, exit) = collect(&mut socket).await;
     assert_eq!(exit, json!({"type": "exit", "exit_code": 7}));
     let of = |number: u8| {
-        let mine = pieces.iter().filter(|piece| piece[0] == number);
-        String::from_utf8(mine.flat_map(|piece| piece[1..].to_vec()).collect()).unwrap()
+        let matching = pieces.iter().filter(|piece| piece[0] == number);
+        String::from_utf8(matching.flat_map(|piece| piece[1..].to_vec()).collect()).unwrap()
     };
     assert_eq!((of(1).trim(), of(2).trim()), ("1048576", "bad"));
     assert!(matches!(next(&mut socket).await, Message::Close(_)));
@@ -234,7 +234,7 @@ async fn a_socket_carries_signals_and_refuses_what_makes_no_sense() {
     let mut socket = open(&server, &path).await;
     let first = json!({"argv": ["sleep", "1000"]});
     socket.send(Message::text(first.to_string())).await.unwrap();
-    assert_eq!(said(&next(&mut socket).await)["type"], "start");
+    assert_eq!(message_json(&next(&mut socket).await)["type"], "start");
     let signal = json!({"type": "signal", "signal": "SIGINT"});
     socket
         .send(Message::text(signal.to_string()))
@@ -252,7 +252,11 @@ async fn a_socket_carries_signals_and_refuses_what_makes_no_sense() {
     ] {
         let mut socket = open(&server, &path).await;
         socket.send(Message::text(first.to_string())).await.unwrap();
-        assert_eq!(said(&next(&mut socket).await)["code"], "invalid", "{first}");
+        assert_eq!(
+            message_json(&next(&mut socket).await)["code"],
+            "invalid",
+            "{first}"
+        );
     }
     let plain = server.get(&path).send().await.unwrap();
     assert_eq!(code(plain, 400).await, "bad_request");
@@ -271,13 +275,13 @@ async fn terminals_have_a_size_and_end_with_their_client() {
     let server = Server::start().await;
     let id = server.create().await;
     let mut socket = open(&server, &format!("/sandboxes/{id}/pty?cols=90&rows=31")).await;
-    assert_eq!(said(&next(&mut socket).await)["type"], "start");
-    let mut shown = String::new();
+    assert_eq!(message_json(&next(&mut socket).await)["type"], "start");
+    let mut output = String::new();
     let ask = "echo size:$(stty size):$TERM; exec sleep 1003\n";
     socket.send(Message::binary(ask)).await.unwrap();
-    while !shown.contains("size:31 90:xterm-256color") {
+    while !output.contains("size:31 90:xterm-256color") {
         if let Message::Binary(bytes) = next(&mut socket).await {
-            shown.push_str(&String::from_utf8_lossy(&bytes));
+            output.push_str(&String::from_utf8_lossy(&bytes));
         }
     }
     server.until(&id, "pgrep -f -c '^sleep 1003$'", "1").await;
@@ -287,7 +291,7 @@ async fn terminals_have_a_size_and_end_with_their_client() {
         .await;
 
     let mut socket = open(&server, &format!("/sandboxes/{id}/pty?command=cat")).await;
-    assert_eq!(said(&next(&mut socket).await)["type"], "start");
+    assert_eq!(message_json(&next(&mut socket).await)["type"], "start");
     let resize = json!({"type": "resize", "cols": 100, "rows": 40});
     socket
         .send(Message::text(resize.to_string()))
@@ -394,8 +398,8 @@ async fn processes_are_listed_and_killed() {
         .until(&id, "pgrep -f -c '^sleep 1004$' || true", "0")
         .await;
     // It has no name any more a moment before it is known to have ended.
-    let give_up = Instant::now() + PATIENCE;
-    let gone = loop {
+    let give_up = Instant::now() + TIMEOUT;
+    let response = loop {
         let answer = kill(pid, "").await.unwrap();
         if answer.status() != 200 {
             break answer;
@@ -403,7 +407,7 @@ async fn processes_are_listed_and_killed() {
         assert!(Instant::now() < give_up, "it is still there");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    assert_eq!(code(gone, 404).await, "not_found");
+    assert_eq!(code(response, 404).await, "not_found");
     server.finish().await;
 }
 

@@ -104,13 +104,13 @@ async fn no_answer_gives_a_key_without_use_what_opens_a_sandbox() {
             .json();
         assert!(volume["token"].is_string(), "{volume}");
         let mut seen = 0;
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         for (method, path) in SANDBOX_CALLS {
             let path = path.replace("{id}", &id);
             let answer = call(&app, &key, method, &path, &body_of(&path)).await;
             seen += u32::from(answer.status.is_success());
             assert_ne!(answer.status, 404, "{method} {path}");
-            told.push((path, answer));
+            answers.push((path, answer));
         }
         let volume_id = volume["volumeID"].as_str().unwrap();
         for (method, path) in [
@@ -121,7 +121,7 @@ async fn no_answer_gives_a_key_without_use_what_opens_a_sandbox() {
         ] {
             let answer = call(&app, &key, method, &path, &json!({"name": "more"})).await;
             seen += u32::from(answer.status.is_success());
-            told.push((path, answer));
+            answers.push((path, answer));
         }
         for (tool, arguments) in [
             ("sandbox_create", json!({})),
@@ -132,19 +132,19 @@ async fn no_answer_gives_a_key_without_use_what_opens_a_sandbox() {
         ] {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                 "params": {"name": tool, "arguments": arguments}});
-            told.push((
+            answers.push((
                 tool.to_owned(),
                 call(&app, &key, "POST", "/mcp", &message).await,
             ));
         }
-        // PolicyDefaults nothing would be tested.
-        assert!(seen >= 5, "{scopes:?}: {told:?}");
+        // Otherwise nothing would be tested.
+        assert!(seen >= 5, "{scopes:?}: {answers:?}");
         let credentials = credentials(&app).await;
         assert!(credentials.len() > 2);
-        for (path, answer) in &told {
+        for (path, answer) in &answers {
             for credential in &credentials {
-                let is_told = answer.text.contains(credential.as_str());
-                assert!(!is_told, "{scopes:?} {path}: {}", answer.text);
+                let is_leaked = answer.text.contains(credential.as_str());
+                assert!(!is_leaked, "{scopes:?} {path}: {}", answer.text);
             }
         }
     }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::live::{Server, ok};
 
 /// A volume and who may open it.
-struct Opened<'a> {
+struct TestVolume<'a> {
     server: &'a Server,
     id: String,
     token: String,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> TestVolume<'a> {
     async fn new(server: &'a Server, name: &str) -> Self {
         let made = admin(server, Method::POST, "/e2b/volumes")
             .json(&json!({ "name": name }))
@@ -91,7 +91,7 @@ async fn body(answer: Response, status: u16) -> Value {
 }
 
 /// Names that somebody somewhere takes for something else.
-const ODD: [&str; 9] = [
+const UNUSUAL_NAMES: [&str; 9] = [
     "sp ace",
     "new\nline",
     "ünï",
@@ -106,8 +106,8 @@ const ODD: [&str; 9] = [
 #[tokio::test]
 async fn files_of_any_name_are_written_read_and_removed() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "odd").await;
-    for name in ODD {
+    let volume = TestVolume::new(&server, "odd").await;
+    for name in UNUSUAL_NAMES {
         let path = format!("/{name}");
         let entry = volume.put(&[("path", &path)], name, 201).await;
         assert_eq!(
@@ -123,18 +123,24 @@ async fn files_of_any_name_are_written_read_and_removed() {
             (&json!(0o666), &json!(1000))
         );
         assert_eq!(volume.read(&path).await, name);
-        let again = volume.get("path", &[("path", name)], 200).await;
-        assert_eq!(again["ctime"], entry["ctime"]);
+        let second = volume.get("path", &[("path", name)], 200).await;
+        assert_eq!(second["ctime"], entry["ctime"]);
     }
-    let mut wanted: Vec<_> = ODD.iter().map(|name| format!("/{name}")).collect();
-    wanted.sort();
-    assert_eq!(volume.names(&[("path", "/")]).await, wanted);
+    let mut expected: Vec<_> = UNUSUAL_NAMES
+        .iter()
+        .map(|name| format!("/{name}"))
+        .collect();
+    expected.sort();
+    assert_eq!(volume.names(&[("path", "/")]).await, expected);
     for name in ["*", "-rf"] {
-        let gone = volume.ask(Method::DELETE, "path", &[("path", name)]).send();
-        body(gone.await.expect("an answer"), 204).await;
+        let response = volume.ask(Method::DELETE, "path", &[("path", name)]).send();
+        body(response.await.expect("an answer"), 204).await;
         volume.get("path", &[("path", name)], 404).await;
     }
-    assert_eq!(volume.names(&[("path", "")]).await.len(), ODD.len() - 2);
+    assert_eq!(
+        volume.names(&[("path", "")]).await.len(),
+        UNUSUAL_NAMES.len() - 2
+    );
     for (path, status) in [("/none", 404), ("/", 400), ("..", 400)] {
         let refused = volume.ask(Method::DELETE, "path", &[("path", path)]).send();
         let refused = body(refused.await.expect("an answer"), status).await;
@@ -146,7 +152,7 @@ async fn files_of_any_name_are_written_read_and_removed() {
 #[tokio::test]
 async fn folders_are_made_and_everything_belongs_to_somebody() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "folders").await;
+    let volume = TestVolume::new(&server, "folders").await;
     let make = async |query: &[(&str, &str)], status: u16| {
         let answer = volume.ask(Method::POST, "dir", query).send().await;
         body(answer.expect("an answer"), status).await
@@ -165,8 +171,8 @@ async fn folders_are_made_and_everything_belongs_to_somebody() {
     let above = volume.get("path", &[("path", "/a/b")], 200).await;
     assert_eq!(whose(&above), [json!(0o777), json!(7), json!(8)]);
     // One that is there stays as it is.
-    let again = make(&[("path", "/a/b/c"), ("force", "true")], 201).await;
-    assert_eq!(whose(&again), whose(&made));
+    let second = make(&[("path", "/a/b/c"), ("force", "true")], 201).await;
+    assert_eq!(whose(&second), whose(&made));
     make(&[("path", "/a/b/c")], 409).await;
     make(&[("path", "/a"), ("mode", "4096")], 400).await;
 
@@ -205,7 +211,7 @@ async fn folders_are_made_and_everything_belongs_to_somebody() {
 #[tokio::test]
 async fn contents_are_those_of_the_sandboxes_that_have_the_volume() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "shared").await;
+    let volume = TestVolume::new(&server, "shared").await;
     volume.put(&[("path", "/from-outside")], "out", 201).await;
     let request = json!({"volumes": {"/mnt/v": "shared"}, "memory_limit": "256m"});
     let made = server
@@ -229,25 +235,30 @@ async fn contents_are_those_of_the_sandboxes_that_have_the_volume() {
         volume.get("file", &[("path", path)], status).await;
     }
     assert_eq!(volume.names(&[("path", "/folder")]).await, ["/folder/e"]);
-    let kept = admin(
+    let refusal = admin(
         &server,
         Method::DELETE,
         &format!("/e2b/volumes/{}", volume.id),
     );
-    let kept = body(kept.send().await.expect("an answer"), 409).await;
-    assert!(kept["message"].as_str().expect("words").contains(&sandbox));
-    let gone = admin(&server, Method::DELETE, &format!("/sandboxes/{sandbox}"));
-    ok(gone.send().await.expect("an answer")).await;
+    let refusal = body(refusal.send().await.expect("an answer"), 409).await;
+    assert!(
+        refusal["message"]
+            .as_str()
+            .expect("words")
+            .contains(&sandbox)
+    );
+    let response = admin(&server, Method::DELETE, &format!("/sandboxes/{sandbox}"));
+    ok(response.send().await.expect("an answer")).await;
     assert_eq!(volume.read("/from-inside").await, "in\n");
-    let gone = admin(
+    let response = admin(
         &server,
         Method::DELETE,
         &format!("/e2b/volumes/{}", volume.id),
     );
-    body(gone.send().await.expect("an answer"), 204).await;
+    body(response.send().await.expect("an answer"), 204).await;
     volume.get("dir", &[("path", "/")], 404).await;
-    let left = std::fs::read_dir(server.data().join("volumes"));
-    assert!(left.is_ok_and(|mut left| left.next().is_none()));
+    let entries = std::fs::read_dir(server.data().join("volumes"));
+    assert!(entries.is_ok_and(|mut entries| entries.next().is_none()));
     server.finish().await;
 }
 
@@ -265,7 +276,7 @@ async fn sandbox_with(server: &Server, volume: &str) -> String {
 #[tokio::test]
 async fn links_out_of_a_volume_lead_nowhere() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "links").await;
+    let volume = TestVolume::new(&server, "links").await;
     let sandbox = sandbox_with(&server, "links").await;
     let script = "cd /mnt/v; ln -s /usr/bin/find tool; ln -s /usr folder; ln -s ../etc up; ln -s gone dangling; \
                   mkdir real root; ln -s real near; ln -s near/deeper far";
@@ -292,8 +303,8 @@ async fn links_out_of_a_volume_lead_nowhere() {
     // The links themselves are the volume's, and so is what others lead to.
     let link = volume.get("path", &[("path", "/tool")], 200).await;
     assert_eq!(link["target"], "/usr/bin/find");
-    let gone = volume.ask(Method::DELETE, "path", &[("path", "/tool")]);
-    body(gone.send().await.expect("an answer"), 204).await;
+    let response = volume.ask(Method::DELETE, "path", &[("path", "/tool")]);
+    body(response.send().await.expect("an answer"), 204).await;
     volume.put(&[("path", "/near/file")], "1", 201).await;
     let far = [("path", "/far/file"), ("force", "true")];
     assert_eq!(volume.put(&far, "2", 201).await["path"], "/far/file");
@@ -312,7 +323,7 @@ async fn links_out_of_a_volume_lead_nowhere() {
 #[tokio::test]
 async fn a_folder_with_too_many_entries_is_not_listed() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "many").await;
+    let volume = TestVolume::new(&server, "many").await;
     let sandbox = sandbox_with(&server, "many").await;
     let script = "mkdir /mnt/v/d /mnt/v/e; cd /mnt/v/d; seq 10000 | xargs touch; touch ../e/f";
     server.run(&sandbox, script).await;
@@ -335,7 +346,7 @@ fn key(server: &Server) -> String {
 #[tokio::test]
 async fn an_overwrite_that_fails_leaves_what_was_there() {
     let server = Server::start().await;
-    let volume = Opened::new(&server, "kept").await;
+    let volume = TestVolume::new(&server, "kept").await;
     volume
         .put(&[("path", "/a"), ("mode", "416")], "old", 201)
         .await;

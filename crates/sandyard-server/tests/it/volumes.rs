@@ -5,7 +5,7 @@ use axum::http::Request;
 use sandyard_provider::Verb;
 use serde_json::{Value, json};
 
-use crate::app::Actor::{Admin, Alice, Bob, Nobody};
+use crate::app::Actor::{Admin, Alice, Anonymous, Bob};
 use crate::app::{Answer, At, TestApp};
 
 const E2B: &str = "/e2b/volumes";
@@ -55,14 +55,14 @@ async fn a_volume_is_made_listed_shown_and_removed() {
         let path = format!("/volumes/{name}");
         app.ask(Bob, "DELETE", &path, None).await.refused(404);
     }
-    let again = app.post(Alice, "/volumes", json!({"name": "data"})).await;
-    assert_eq!(again.refused(409)["field"], "name");
-    let odd = app.post(Alice, "/volumes", json!({"name": "a b"})).await;
-    assert_eq!(odd.refused(422)["field"], "name");
+    let second = app.post(Alice, "/volumes", json!({"name": "data"})).await;
+    assert_eq!(second.refused(409)["field"], "name");
+    let invalid = app.post(Alice, "/volumes", json!({"name": "a b"})).await;
+    assert_eq!(invalid.refused(422)["field"], "name");
     // Who gets the user's name next would get its volumes.
-    let kept = app.ask(Admin, "DELETE", "/users/alice", None).await;
+    let refusal = app.ask(Admin, "DELETE", "/users/alice", None).await;
     assert!(
-        kept.refused(409)["detail"]
+        refusal.refused(409)["detail"]
             .as_str()
             .unwrap()
             .contains("volumes")
@@ -86,11 +86,11 @@ async fn a_sandbox_is_made_with_volumes() {
     assert_eq!(spec.unwrap().mounts[0].path, "/mnt/data");
     let refused = app.post(Bob, "/sandboxes/create", request).await;
     assert_eq!(refused.refused(422)["field"], "mounts");
-    let odd = json!({"volumes": {"mnt": "data"}});
-    let refused = app.post(Alice, "/sandboxes/create", odd).await;
+    let invalid = json!({"volumes": {"mnt": "data"}});
+    let refused = app.post(Alice, "/sandboxes/create", invalid).await;
     assert_eq!(refused.refused(422)["field"], "mounts");
-    let kept = app.ask(Alice, "DELETE", "/volumes/data", None).await;
-    let detail = kept.refused(409)["detail"].as_str().unwrap().to_owned();
+    let refusal = app.ask(Alice, "DELETE", "/volumes/data", None).await;
+    let detail = refusal.refused(409)["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains(&id), "{detail}");
     app.ask(Alice, "DELETE", &format!("/sandboxes/{id}"), None)
         .await
@@ -104,8 +104,8 @@ async fn e2bs_clients_get_what_they_read() {
     assert_eq!(app.get(Alice, E2B).await.ok(), json!([]));
     let made = make(&app, "data").await;
     let id = made["volumeID"].as_str().unwrap();
-    let wanted = json!({"volumeID": id, "name": "data", "token": made["token"]});
-    assert_eq!(made, wanted, "a domain only where it leads here");
+    let expected = json!({"volumeID": id, "name": "data", "token": made["token"]});
+    assert_eq!(made, expected, "a domain only where it leads here");
     let one = format!("{E2B}/{id}");
     assert_eq!(app.get(Alice, &one).await.ok(), made);
     let listed = app.get(Alice, E2B).await.ok();
@@ -115,14 +115,17 @@ async fn e2bs_clients_get_what_they_read() {
         let refused = app.ask(Bob, method, &one, None).await.refused(status);
         assert_eq!(refused["code"], status);
         assert!(refused["message"].as_str().unwrap().contains("no volume"));
-        app.ask(Nobody, method, &one, None).await.refused(401);
+        app.ask(Anonymous, method, &one, None).await.refused(401);
     }
-    let again = app.post(Alice, E2B, json!({"name": "data"})).await;
-    assert_eq!(again.refused(409)["code"], 409);
-    let odd = app.post(Alice, E2B, json!({"name": "/"})).await;
-    assert_eq!(odd.refused(400)["code"], 400);
-    let gone = app.ask(Alice, "DELETE", &one, None).await;
-    assert_eq!((gone.status.as_u16(), gone.text.as_str()), (204, ""));
+    let second = app.post(Alice, E2B, json!({"name": "data"})).await;
+    assert_eq!(second.refused(409)["code"], 409);
+    let invalid = app.post(Alice, E2B, json!({"name": "/"})).await;
+    assert_eq!(invalid.refused(400)["code"], 400);
+    let response = app.ask(Alice, "DELETE", &one, None).await;
+    assert_eq!(
+        (response.status.as_u16(), response.text.as_str()),
+        (204, "")
+    );
     app.ask(Alice, "DELETE", &one, None).await.refused(404);
 }
 
@@ -155,7 +158,7 @@ async fn a_token_opens_the_contents_of_its_volume_and_nothing_else() {
     ] {
         with_token(&app, token, method, path).await.refused(401);
     }
-    app.get(Nobody, &path(&one)).await.refused(401);
+    app.get(Anonymous, &path(&one)).await.refused(401);
     app.get(Bob, &path(&one)).await.refused(404);
     assert_eq!(opened(), 1);
     // Its owner needs no token.

@@ -110,7 +110,7 @@ impl Service {
         }
         if is_due {
             tracing::warn!(instance.id, "Removing an orphaned instance");
-            metrics::counter!("sandyard_strangers_removed_total").increment(1);
+            metrics::counter!("sandyard_orphans_removed_total").increment(1);
             provider.delete(&instance.id).await?;
         }
         Ok(Orphan::Explained)

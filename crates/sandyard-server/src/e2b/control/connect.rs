@@ -10,8 +10,8 @@ use sandyard_service::{ConnectRequest, ServiceError, TimeoutAction, TimeoutReque
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::create::{Life, duration};
-use super::name::{self, Named};
+use super::create::{TimeoutSeconds, duration};
+use super::name::{self, SandboxParam};
 use super::view::SandboxView;
 use crate::access::Authenticated;
 use crate::app::App;
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
 /// Default time, from now, that a sandbox has at least after a connect.
-const LIFE: Duration = Duration::from_secs(300);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Default time after a resume.
 const LIFE_RESUMED: Duration = Duration::from_secs(15);
 
@@ -29,7 +29,7 @@ const LIFE_RESUMED: Duration = Duration::from_secs(15);
 pub(crate) struct Connect {
     /// Minimum lifetime from now on in seconds (default 300).
     #[schema(inline)]
-    timeout: Option<Life>,
+    timeout: Option<TimeoutSeconds>,
     /// Whether a paused sandbox continues with its memory (default true).
     memory: Option<bool>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Connect {
 /// never shortened.
 #[utoipa::path(
     post, path = "/e2b/v2/sandboxes/{id}/connect", operation_id = "e2b_connect", tag = "e2b",
-    params(Named), request_body = Option<Connect>,
+    params(SandboxParam), request_body = Option<Connect>,
     responses(
         (status = 200, description = "Sandbox was running already.", body = SandboxView),
         (status = 201, description = "Sandbox was paused and is running now.", body = SandboxView),
@@ -49,13 +49,13 @@ pub(crate) struct Connect {
 pub(crate) async fn e2b_connect(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Connect>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let request = ConnectRequest {
-        timeout: Some(options.timeout.map_or(LIFE, duration)),
+        timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
         is_cold: options.memory == Some(false),
     };
     let service = app.service();
@@ -79,7 +79,7 @@ pub(crate) async fn e2b_connect(
 pub(crate) struct Resume {
     /// Lifetime from now on in seconds (default 15).
     #[schema(inline)]
-    timeout: Option<Life>,
+    timeout: Option<TimeoutSeconds>,
     /// Whether to pause the sandbox when its lifetime is over. Default: unchanged.
     auto_pause: Option<bool>,
     /// Whether to continue with the memory of the pause (default true).
@@ -91,17 +91,17 @@ pub(crate) struct Resume {
 /// Continues a paused sandbox. Fails with 409 if the sandbox is running.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/resume", operation_id = "e2b_resume", tag = "e2b",
-    params(Named), request_body = Option<Resume>,
+    params(SandboxParam), request_body = Option<Resume>,
     responses((status = 201, description = "Sandbox running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_resume(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Resume>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(
             ErrorKind::Conflict,

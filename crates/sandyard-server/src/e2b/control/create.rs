@@ -18,21 +18,21 @@ use super::view::SandboxView;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, MetadataValue, Whole};
+use crate::bounds::{self, BoundedInt, MetadataValue};
 use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
 use crate::model::network::PolicyDefaults;
 
 /// Default time that a sandbox lives.
-const LIFE: Duration = Duration::from_secs(300);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Default time of a sandbox of the first version of the API.
-const LIFE_V1: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT_V1: Duration = Duration::from_secs(15);
 
 /// Seconds that a sandbox lives. The service checks the operator's maximum.
-pub(crate) type Life = Whole<0, 315_360_000>;
+pub(crate) type TimeoutSeconds = BoundedInt<0, 315_360_000>;
 
-pub(crate) fn duration(life: Life) -> Duration {
-    Duration::from_secs(life.0.unsigned_abs())
+pub(crate) fn duration(seconds: TimeoutSeconds) -> Duration {
+    Duration::from_secs(seconds.0.unsigned_abs())
 }
 
 /// Automatic resume of a paused sandbox.
@@ -66,7 +66,7 @@ pub(crate) struct NewSandbox {
     template_id: String,
     /// Lifetime in seconds (default 300; 15 in the first API version).
     #[schema(inline)]
-    timeout: Option<Life>,
+    timeout: Option<TimeoutSeconds>,
     /// Whether to pause the sandbox when its lifetime is over (default false: delete it).
     auto_pause: Option<bool>,
     /// Whether that pause keeps the memory (default true).
@@ -96,7 +96,7 @@ impl NewSandbox {
         self,
         app: &App,
         key: IdempotencyKey,
-        life: Duration,
+        default_timeout: Duration,
     ) -> Result<CreateRequest, ApiError> {
         let template = template_name::read(app, &self.template_id)?;
         let template = match template.provider {
@@ -127,7 +127,7 @@ impl NewSandbox {
         });
         Ok(CreateRequest {
             template: Some(template),
-            timeout: Some(self.timeout.map_or(life, duration)),
+            timeout: Some(self.timeout.map_or(default_timeout, duration)),
             timeout_action: Some(match self.auto_pause.unwrap_or(false) {
                 false => TimeoutAction::Delete,
                 true if keeps_memory => TimeoutAction::Pause,
@@ -184,7 +184,7 @@ pub(crate) async fn e2b_create(
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, new, LIFE).await
+    create(&app, &caller, key, new, DEFAULT_TIMEOUT).await
 }
 
 /// Create a short-lived sandbox
@@ -201,7 +201,7 @@ pub(crate) async fn e2b_create_v1(
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, new, LIFE_V1).await
+    create(&app, &caller, key, new, DEFAULT_TIMEOUT_V1).await
 }
 
 async fn create(
@@ -209,10 +209,10 @@ async fn create(
     caller: &Caller,
     key: IdempotencyKey,
     new: NewSandbox,
-    life: Duration,
+    default_timeout: Duration,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let template = new.template_id.clone();
-    let request = new.into_request(app, key, life)?;
+    let request = new.into_request(app, key, default_timeout)?;
     let created = app.service().create(caller, request).await;
     let sandbox = created.map_err(|error| match error.kind {
         ErrorKind::NotFound if error.field == Some("template") => {

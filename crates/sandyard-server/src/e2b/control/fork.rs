@@ -9,18 +9,18 @@ use sandyard_service::{ForkRequest, Sandbox, ServiceResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::create::{Life, duration};
-use super::name::{self, Named};
+use super::create::{TimeoutSeconds, duration};
+use super::name::{self, SandboxParam};
 use super::view::SandboxView;
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::e2b::error::E2bError;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
 /// Default time that a fork lives.
-const LIFE: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Forks to create.
 #[derive(Default, Deserialize, ToSchema)]
@@ -28,10 +28,10 @@ const LIFE: Duration = Duration::from_secs(15);
 pub(crate) struct Fork {
     /// Lifetime of each fork in seconds (default 300).
     #[schema(inline)]
-    timeout: Option<Life>,
+    timeout: Option<TimeoutSeconds>,
     /// Number of forks, 1–20 (default 1).
     #[schema(inline)]
-    count: Option<Whole<1, 20>>,
+    count: Option<BoundedInt<1, 20>>,
 }
 
 /// Fork, or the reason why it failed.
@@ -51,19 +51,19 @@ pub(crate) enum Forked {
 /// response has one result for each.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/fork", operation_id = "e2b_fork", tag = "e2b",
-    params(Named), request_body = Option<Fork>,
+    params(SandboxParam), request_body = Option<Fork>,
     responses((status = 201, description = "One result for each requested fork.", body = Vec<Forked>))
 )]
 pub(crate) async fn e2b_fork(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Fork>>,
 ) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let request = ForkRequest {
-        timeout: Some(options.timeout.map_or(LIFE, duration)),
+        timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
         ..ForkRequest::default()
     };
     let count = options.count.map_or(1, |count| count.0 as usize);

@@ -12,7 +12,7 @@ use super::view::{ListedView, Names};
 use super::{metadata, pages, template_name};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{Query, decode_query};
 
@@ -48,7 +48,7 @@ pub(crate) struct ListQuery {
     order: Option<Order>,
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 100>>,
+    limit: Option<BoundedInt<1, 100>>,
     /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 64, pattern = "^[0-9]{1,15}-[a-z0-9]{1,40}$")]
     next_token: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) async fn e2b_list(
     Authenticated(caller): Authenticated,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
-) -> Result<pages::Listed<ListedView>, ApiError> {
+) -> Result<pages::ItemPage<ListedView>, ApiError> {
     let states = states(raw.as_deref().unwrap_or_default())?;
     let template = match query.template.as_deref() {
         Some(text) => Some(template_name::resolve(&app, &caller, text).await?.name),

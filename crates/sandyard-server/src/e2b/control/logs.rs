@@ -8,10 +8,10 @@ use sandyard_service::{LogEntry, LogSource};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::name::{self, Named};
+use super::name::{self, SandboxParam};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::time::iso;
@@ -20,7 +20,7 @@ use crate::time::iso;
 const MAX_LINES: usize = 1000;
 
 /// Milliseconds since 1970.
-type Millis = Whole<0, 253_402_300_799_999>;
+type Millis = BoundedInt<0, 253_402_300_799_999>;
 
 /// Level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -100,7 +100,7 @@ pub(crate) struct LogsQuery {
     cursor: Option<Millis>,
     /// Maximum number of lines, 0–1000 (default 1000).
     #[param(inline)]
-    limit: Option<Whole<0, 1000>>,
+    limit: Option<BoundedInt<0, 1000>>,
     /// Order of the lines: `forward` returns the oldest first, `backward` the newest first.
     #[param(inline)]
     direction: Option<Direction>,
@@ -125,17 +125,17 @@ pub(crate) struct Logs {
 /// Returns the newest output of commands and events.
 #[utoipa::path(
     get, path = "/e2b/v2/sandboxes/{id}/logs", operation_id = "e2b_logs", tag = "e2b",
-    params(Named, LogsQuery),
+    params(SandboxParam, LogsQuery),
     responses((status = 200, description = "Log returned.", body = Logs))
 )]
 pub(crate) async fn e2b_logs(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     Query(query): Query<LogsQuery>,
 ) -> Result<Json<Logs>, ApiError> {
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let service = app.service();
     let lines = service
         .logs(&caller, sandbox.id.as_str(), MAX_LINES)
@@ -171,7 +171,7 @@ pub(crate) struct LogsQueryV1 {
     start: Option<Millis>,
     /// Maximum number of lines, 0–1000 (default 1000).
     #[param(inline)]
-    limit: Option<Whole<0, 1000>>,
+    limit: Option<BoundedInt<0, 1000>>,
 }
 
 /// Plain line of a sandbox's log.
@@ -200,16 +200,16 @@ pub(crate) struct LogsV1 {
 /// Returns the newest output of commands and events, oldest first, both as plain lines and as entries.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}/logs", operation_id = "e2b_logs_v1", tag = "e2b",
-    params(Named, LogsQueryV1),
+    params(SandboxParam, LogsQueryV1),
     responses((status = 200, description = "Log returned.", body = LogsV1))
 )]
 pub(crate) async fn e2b_logs_v1(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     Query(query): Query<LogsQueryV1>,
 ) -> Result<Json<LogsV1>, ApiError> {
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let service = app.service();
     let lines = service
         .logs(&caller, sandbox.id.as_str(), MAX_LINES)

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use sandyard_core::SandboxStatus;
 use sandyard_service::ServiceError;
 
-use super::name::{self, Named};
+use super::name::{self, SandboxParam};
 use super::view::{DetailView, Names};
 use crate::access::Authenticated;
 use crate::app::App;
@@ -17,15 +17,15 @@ use crate::error::ApiError;
 /// Returns one running or paused sandbox, with the tokens to use it.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}", operation_id = "e2b_get", tag = "e2b",
-    params(Named),
+    params(SandboxParam),
     responses((status = 200, description = "Sandbox returned.", body = DetailView))
 )]
 pub(crate) async fn e2b_get(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
 ) -> Result<Json<DetailView>, ApiError> {
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let names = Names::find(&app, &caller, std::slice::from_ref(&sandbox)).await?;
     Ok(Json(DetailView::new(&app, &caller, &sandbox, &names)?))
 }
@@ -35,17 +35,17 @@ pub(crate) async fn e2b_get(
 /// Deletes a sandbox with all its files.
 #[utoipa::path(
     delete, path = "/e2b/sandboxes/{id}", operation_id = "e2b_delete", tag = "e2b",
-    params(Named),
+    params(SandboxParam),
     responses((status = 204, description = "Sandbox deleted."))
 )]
 pub(crate) async fn e2b_delete(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = app.service().inspect(&caller, &named.id).await?;
+    let sandbox = app.service().inspect(&caller, &target.id).await?;
     if sandbox.status == SandboxStatus::Deleted {
-        return Err(ServiceError::no_sandbox(&named.id)
+        return Err(ServiceError::no_sandbox(&target.id)
             .hint("it is already deleted")
             .into());
     }

@@ -10,11 +10,11 @@ use sandyard_service::{Sandbox, ServiceError, ServiceResult};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::name::{self, Named, without_client};
+use super::name::{self, SandboxParam, without_client};
 use super::view::cpu_count;
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
 use crate::time::iso;
@@ -23,7 +23,7 @@ use crate::time::iso;
 const MAX_SANDBOXES: usize = 100;
 
 /// Seconds since 1970.
-type Seconds = Whole<0, 253_402_300_799>;
+type Seconds = BoundedInt<0, 253_402_300_799>;
 
 /// The period.
 #[derive(Deserialize, IntoParams)]
@@ -83,16 +83,16 @@ impl Metric {
 /// Returns the resource usage of the last hour, oldest first.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}/metrics", operation_id = "e2b_metrics", tag = "e2b",
-    params(Named, MetricsQuery),
+    params(SandboxParam, MetricsQuery),
     responses((status = 200, description = "Resource usage returned.", body = Vec<Metric>))
 )]
 pub(crate) async fn e2b_metrics(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     Query(query): Query<MetricsQuery>,
 ) -> Result<Json<Vec<Metric>>, ApiError> {
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let from_ms = query.start.map_or(0, |start| start.0 * 1000);
     // Until the end of that second.
     let to_ms = query.end.map_or(i64::MAX, |end| end.0 * 1000 + 999);

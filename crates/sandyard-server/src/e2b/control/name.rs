@@ -13,13 +13,13 @@ use crate::extract::sandbox_name;
 /// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct Named {
+pub(crate) struct SandboxParam {
     /// Sandbox to act on: its ID, with or without a dash and a client ID behind it, or its alias.
     #[param(min_length = 1, max_length = 128)]
     pub(crate) id: String,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for SandboxParam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::name::{self, Named};
+use super::name::{self, SandboxParam};
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
@@ -169,16 +169,16 @@ pub(crate) struct NetworkUpdate {
 /// as it is.
 #[utoipa::path(
     put, path = "/e2b/sandboxes/{id}/network", operation_id = "e2b_set_network", tag = "e2b",
-    params(Named), request_body = NetworkUpdate,
+    params(SandboxParam), request_body = NetworkUpdate,
     responses((status = 204, description = "Egress policy replaced."))
 )]
 pub(crate) async fn e2b_set_network(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     Body(update): Body<NetworkUpdate>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let before = app.service().policy_of(&sandbox)?;
     let defaults = PolicyDefaults::from(&app);
     let requested = update

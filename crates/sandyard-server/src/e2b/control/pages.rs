@@ -12,10 +12,10 @@ const NEXT: HeaderName = HeaderName::from_static("x-next-token");
 pub(crate) const MAX_ITEMS: usize = 100;
 
 /// Part of a list.
-pub(crate) type Listed<T> = (HeaderMap, Json<Vec<T>>);
+pub(crate) type ItemPage<T> = (HeaderMap, Json<Vec<T>>);
 
 /// A page with the token of the next one.
-pub(crate) fn page<T: Serialize>(items: Vec<T>, next: Option<String>) -> Listed<T> {
+pub(crate) fn page<T: Serialize>(items: Vec<T>, next: Option<String>) -> ItemPage<T> {
     let mut headers = HeaderMap::new();
     if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
         headers.insert(NEXT, next);

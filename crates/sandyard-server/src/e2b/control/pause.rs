@@ -7,7 +7,7 @@ use sandyard_service::ServiceError;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::name::{self, Named};
+use super::name::{self, SandboxParam};
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
@@ -30,17 +30,17 @@ pub(crate) struct Pause {
 /// Pauses a running sandbox, with its memory unless `memory` is false. Fails with 409 if the sandbox is paused already.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/pause", operation_id = "e2b_pause", tag = "e2b",
-    params(Named), request_body = Option<Pause>,
+    params(SandboxParam), request_body = Option<Pause>,
     responses((status = 204, description = "Sandbox paused."))
 )]
 pub(crate) async fn e2b_pause(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Pause>>,
 ) -> Result<StatusCode, ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {
         return Err(ServiceError::new(

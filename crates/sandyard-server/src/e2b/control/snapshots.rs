@@ -9,11 +9,11 @@ use sandyard_service::Snapshot;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::name::{self, Named, without_client};
+use super::name::{self, SandboxParam, without_client};
 use super::{pages, template_name};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query};
 
@@ -62,16 +62,16 @@ impl From<Snapshot> for SnapshotView {
 /// Saves the files of a sandbox as a template of the caller. Processes and memory are not saved.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/snapshots", operation_id = "e2b_snapshot", tag = "e2b",
-    params(Named), request_body = Option<NewSnapshot>,
+    params(SandboxParam), request_body = Option<NewSnapshot>,
     responses((status = 201, description = "Snapshot created.", body = SnapshotView))
 )]
 pub(crate) async fn e2b_snapshot(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(new): OptionalBody<Option<NewSnapshot>>,
 ) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
-    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let sandbox = name::existing(&app, &caller, &target.id).await?;
     let name = new.unwrap_or_default().name;
     let alias = name.as_deref().map(template_name::plain);
     let snapshot = app
@@ -95,7 +95,7 @@ pub(crate) struct SnapshotsQuery {
     name: Option<String>,
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 100>>,
+    limit: Option<BoundedInt<1, 100>>,
     /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 128)]
     next_token: Option<String>,
@@ -113,7 +113,7 @@ pub(crate) async fn e2b_list_snapshots(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Query(query): Query<SnapshotsQuery>,
-) -> Result<pages::Listed<SnapshotView>, ApiError> {
+) -> Result<pages::ItemPage<SnapshotView>, ApiError> {
     bounds::optional_text("name", query.name.as_deref(), 1, 512)?;
     let of = query.sandbox_id.as_deref().map(without_client);
     let mut snapshots = app.service().snapshots(&caller, of).await?;

@@ -65,7 +65,7 @@ pub(crate) fn read(app: &App, text: &str) -> ServiceResult<Name> {
 }
 
 /// The name of a provider's template in this dialect.
-pub(crate) fn shown(app: &App, provider: &str, name: &str) -> String {
+pub(crate) fn qualified_name(app: &App, provider: &str, name: &str) -> String {
     match provider == app.service().provider_info().name {
         true => name.to_owned(),
         false => format!("{provider}/{name}"),
@@ -81,12 +81,12 @@ fn without_tag(name: &str) -> &str {
 /// The default template of a provider; none if this server does not have the provider.
 pub(crate) fn default_name_of(app: &App, provider: &str) -> Option<String> {
     let providers = app.service().providers();
-    let known = providers
+    let view = providers
         .into_iter()
-        .find(|known| known.info.name == provider)?;
-    Some(match known.is_default {
+        .find(|view| view.info.name == provider)?;
+    Some(match view.is_default {
         true => default_name(app),
-        false => known.info.default_template,
+        false => view.info.default_template,
     })
 }
 
@@ -132,8 +132,8 @@ pub(crate) fn not_found(app: &App, text: &str, error: ServiceError) -> ServiceEr
 
 /// The error for a template that does not exist, with what to do.
 pub(crate) fn missing(text: &str) -> ServiceError {
-    let shown: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
-    let name = plain(&shown);
+    let printable: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    let name = plain(&printable);
     let built = BUILT.iter().find(|(built, _)| *built == name);
     let hint = if let Some((_, folder)) = built {
         format!(
@@ -146,7 +146,7 @@ pub(crate) fn missing(text: &str) -> ServiceError {
             "GET /templates lists all; `sandyard template import {name} FILE` adds one; the default is `{BASE}`"
         )
     };
-    ServiceError::new(ErrorKind::NotFound, format!("no template `{shown}`"))
+    ServiceError::new(ErrorKind::NotFound, format!("no template `{printable}`"))
         .field("template")
         .hint(hint)
 }
@@ -161,8 +161,8 @@ mod tests {
             assert_eq!(plain(text), "kept");
         }
         assert_eq!(plain("kept:v2"), "kept:v2");
-        for odd in ["", "a/", ":default", "a b", "ü", &"x".repeat(600)] {
-            assert!(check(odd).is_err(), "{odd}");
+        for invalid in ["", "a/", ":default", "a b", "ü", &"x".repeat(600)] {
+            assert!(check(invalid).is_err(), "{invalid}");
         }
     }
 

@@ -13,7 +13,7 @@ use super::template_name::{self, BASE};
 use super::{ENVD_VERSION, pages};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::{PathName, Query};
 use crate::time::iso;
@@ -104,19 +104,19 @@ fn view(
     snapshot: Option<&Snapshot>,
 ) -> TemplateView {
     let limits = &provider.info.default_limits;
-    let shown = |name: &str| template_name::shown(app, &provider.info.name, name);
+    let client_name = |name: &str| template_name::qualified_name(app, &provider.info.name, name);
     let default = template_name::default_name_of(app, &provider.info.name);
     let is_provider_default = default.as_ref() == Some(&template.name);
     let is_default = provider.is_default && is_provider_default;
     let alias = match snapshot {
         Some(snapshot) => snapshot.alias.clone(),
-        None if is_provider_default => Some(shown(BASE)),
-        None => Some(shown(&template.name)),
+        None if is_provider_default => Some(client_name(BASE)),
+        None => Some(client_name(&template.name)),
     };
     let template_id = match snapshot {
         // The id of a snapshot determines its provider.
         Some(_) => template.name.clone(),
-        None => shown(&template.name),
+        None => client_name(&template.name),
     };
     let created = iso(template.created_ms.unwrap_or(0));
     TemplateView {
@@ -144,7 +144,7 @@ fn view(
 async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateView> {
     let named = template_name::resolve(app, caller, text).await?;
     let id = match &named.provider {
-        Some(provider) => template_name::shown(app, provider, &named.name),
+        Some(provider) => template_name::qualified_name(app, provider, &named.name),
         None => named.name.clone(),
     };
     let mut templates = all(app, caller).await?.into_iter();
@@ -174,7 +174,7 @@ pub(crate) async fn e2b_list_templates(
 pub(crate) struct TemplatesQuery {
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
-    limit: Option<Whole<1, 100>>,
+    limit: Option<BoundedInt<1, 100>>,
     /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 128)]
     next_token: Option<String>,
@@ -193,7 +193,7 @@ pub(crate) async fn e2b_list_templates_v2(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Query(query): Query<TemplatesQuery>,
-) -> Result<pages::Listed<TemplateView>, ApiError> {
+) -> Result<pages::ItemPage<TemplateView>, ApiError> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let templates = all(&app, &caller).await?;
     let limit = query

@@ -9,11 +9,11 @@ use sandyard_service::{Expiry, Sandbox, ServiceError, ServiceResult, TimeoutRequ
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::create::{Life, duration};
-use super::name::{self, Named};
+use super::create::{TimeoutSeconds, duration};
+use super::name::{self, SandboxParam};
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::Whole;
+use crate::bounds::BoundedInt;
 use crate::error::ApiError;
 use crate::extract::{Body, OptionalBody};
 
@@ -23,7 +23,7 @@ use crate::extract::{Body, OptionalBody};
 pub(crate) struct SetTimeout {
     /// Seconds from now on; 0 ends the sandbox at once.
     #[schema(value_type = u64, minimum = 0, maximum = 315_360_000)]
-    timeout: Life,
+    timeout: TimeoutSeconds,
 }
 
 /// Set the lifetime of a sandbox
@@ -31,16 +31,16 @@ pub(crate) struct SetTimeout {
 /// Sets the lifetime of a sandbox from now on, whatever it was before.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/timeout", operation_id = "e2b_set_timeout", tag = "e2b",
-    params(Named), request_body = SetTimeout,
+    params(SandboxParam), request_body = SetTimeout,
     responses((status = 204, description = "Lifetime set."))
 )]
 pub(crate) async fn e2b_set_timeout(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     Body(request): Body<SetTimeout>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = running(&app, &caller, &named.id).await?;
+    let sandbox = running(&app, &caller, &target.id).await?;
     let request = TimeoutRequest {
         timeout: duration(request.timeout),
         action: None,
@@ -58,7 +58,7 @@ pub(crate) async fn e2b_set_timeout(
 pub(crate) struct Refresh {
     /// Seconds from now on, 1–3600 (default 15).
     #[schema(inline)]
-    duration: Option<Whole<1, 3600>>,
+    duration: Option<BoundedInt<1, 3600>>,
 }
 
 /// Extend the lifetime of a sandbox
@@ -66,16 +66,16 @@ pub(crate) struct Refresh {
 /// Extends the lifetime of a sandbox to at least `duration` from now. Never shortens it.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/refreshes", operation_id = "e2b_refresh", tag = "e2b",
-    params(Named), request_body = Option<Refresh>,
+    params(SandboxParam), request_body = Option<Refresh>,
     responses((status = 204, description = "Lifetime extended, or already long enough."))
 )]
 pub(crate) async fn e2b_refresh(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    named: Named,
+    target: SandboxParam,
     OptionalBody(request): OptionalBody<Option<Refresh>>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = running(&app, &caller, &named.id).await?;
+    let sandbox = running(&app, &caller, &target.id).await?;
     let duration = request.unwrap_or_default().duration;
     let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());
     app.service()

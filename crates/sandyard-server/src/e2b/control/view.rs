@@ -185,7 +185,7 @@ pub(crate) struct LifecycleView {
 #[schema(as = E2bSandboxDetail)]
 pub(crate) struct DetailView {
     #[serde(flatten)]
-    listed: ListedView,
+    summary: ListedView,
     /// Token for the files and commands of the sandbox. Absent for callers without the scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -215,7 +215,7 @@ impl DetailView {
         // The token gives root rights inside, which is more than the scope `read`.
         let may_use = caller.has(Scope::Use);
         Ok(Self {
-            listed: ListedView::new(app, sandbox, names),
+            summary: ListedView::new(app, sandbox, names),
             envd_access_token: may_use.then(|| sandbox.access_token.clone()),
             domain: app.settings().e2b_domain.clone(),
             allow_internet_access: policy.allow_internet_access,
@@ -280,7 +280,7 @@ impl Names {
             true => BASE,
             false => template,
         };
-        Some(template_name::shown(app, provider, name))
+        Some(template_name::qualified_name(app, provider, name))
     }
 }
 
@@ -289,7 +289,7 @@ fn template_id(app: &App, sandbox: &Sandbox) -> String {
     match is_from_snapshot(sandbox) {
         // The id of a snapshot determines its provider.
         true => sandbox.template.clone(),
-        false => template_name::shown(app, &sandbox.provider, &sandbox.template),
+        false => template_name::qualified_name(app, &sandbox.provider, &sandbox.template),
     }
 }
 

@@ -117,8 +117,8 @@ fn is_public(path: &str) -> bool {
 
 /// Says whether a request shows the sandbox's token. A sandbox without a token has none that could be shown.
 fn shows_token(parts: &Parts, sandbox: &Sandbox) -> bool {
-    let mut shown = parts.headers.get_all(ACCESS_TOKEN).iter();
-    let (first, second) = (shown.next(), shown.next());
+    let mut tokens = parts.headers.get_all(ACCESS_TOKEN).iter();
+    let (first, second) = (tokens.next(), tokens.next());
     !sandbox.access_token.is_empty()
         && second.is_none()
         && first

@@ -230,7 +230,7 @@ async fn end_unless_up(exchanges: &Exchanges, app: &App, id: &SandboxId) {
 struct Carried {
     inner: PreviewBody,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// None once the agent must not be told that the output was delivered.
+    /// `None` once the agent must not learn that the output was delivered.
     relay: Option<Relay>,
     is_complete: bool,
     _exchange: Exchange,

@@ -25,7 +25,7 @@ pub(crate) struct Relay {
     reader: String,
 }
 
-/// Tells the agent that the response is relayed, on the routes where that matters.
+/// Announces to the agent that the response is relayed, on the routes that start or join a command.
 pub(super) fn announce(parts: &mut Parts, is_host_socket: bool) {
     // Clients must not set this header.
     parts.headers.remove(RELAYED);

@@ -43,7 +43,7 @@ pub(super) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Signatures {
     tokens: TokenIndex,
-    found: ProofCache,
+    proofs: ProofCache,
     misses: MissLimiter,
     /// Makes hashes that clients cannot predict.
     hasher: RandomState,
@@ -54,7 +54,7 @@ impl Default for Signatures {
     fn default() -> Self {
         Self {
             tokens: TokenIndex::default(),
-            found: ProofCache::default(),
+            proofs: ProofCache::default(),
             misses: MissLimiter::default(),
             hasher: RandomState::new(),
             searches: Semaphore::new(1),
@@ -86,14 +86,14 @@ impl Signatures {
         let listener = parts.extensions.get::<Listener>();
         let address = listener.map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.peer.ip());
         let hash = self.hasher.hash_one(proof.text());
-        if let Some(sandbox) = self.found.find(hash)
+        if let Some(sandbox) = self.proofs.find(hash)
             && proof.is_of(&sandbox)
         {
             return Ok(sandbox.id);
         }
         let tokens = self.tokens.cached();
         if let Some(sandbox) = self.search(proof, &tokens, address).await? {
-            self.found.insert(hash, sandbox.clone());
+            self.proofs.insert(hash, sandbox.clone());
             return Ok(sandbox.id);
         }
         // Counted before the wait, so that all requests that wait count.
@@ -105,7 +105,7 @@ impl Signatures {
         })?;
         let sandbox = proof.find_in(&added).ok_or(Refusal::Unknown)?;
         self.misses.uncount(address, Instant::now());
-        self.found.insert(hash, sandbox.clone());
+        self.proofs.insert(hash, sandbox.clone());
         Ok(sandbox.id)
     }
 

@@ -48,7 +48,7 @@ pub(super) struct TokenIndex {
 
 #[derive(Debug, Default)]
 struct Reading {
-    began: Option<Instant>,
+    started_at: Option<Instant>,
     read_all: Option<Instant>,
     ids: HashSet<SandboxId>,
 }
@@ -68,9 +68,12 @@ impl TokenIndex {
     ) -> Result<Vec<SandboxToken>, StoreError> {
         let requested_at = Instant::now();
         let mut reading = self.reading.lock().await;
-        if reading.began.is_none_or(|began| began < requested_at) {
-            if let Some(began) = reading.began {
-                sleep_until(began + READ_EVERY).await;
+        if reading
+            .started_at
+            .is_none_or(|started_at| started_at < requested_at)
+        {
+            if let Some(started_at) = reading.started_at {
+                sleep_until(started_at + READ_EVERY).await;
             }
             self.read(store, &mut reading).await?;
         }
@@ -120,7 +123,7 @@ impl TokenIndex {
             Arc::make_mut(&mut tokens).extend(found);
         }
         drop(tokens);
-        reading.began = Some(now);
+        reading.started_at = Some(now);
         Ok(())
     }
 

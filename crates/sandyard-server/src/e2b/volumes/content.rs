@@ -35,7 +35,7 @@ pub(super) async fn e2b_read_volume_file(
     Query(query): Query<PathQuery>,
 ) -> Result<Response, ApiError> {
     let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
-    let file = match target.agent.read_file(&target.inside()?).await {
+    let file = match target.agent.read_file(&target.path_in_sandbox()?).await {
         Err(error) if error.is_not_found() => return Err(target.not_found().into()),
         file => file.map_err(with_client_paths)?,
     };
@@ -78,7 +78,7 @@ pub(super) async fn e2b_write_volume_file(
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
     let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
-    let inside = target.inside()?;
+    let path_in_sandbox = target.path_in_sandbox()?;
     let before = target.try_stat().await?;
     refuse_if(
         before.as_ref(),
@@ -108,16 +108,16 @@ pub(super) async fn e2b_write_volume_file(
     }
     // A new file is written beside the old one, which stays until the new one is complete.
     let destination = match &before {
-        Some(before) if before.kind == E2bVolumeEntryType::File => temporary_path(&inside),
-        _ => inside.clone(),
+        Some(before) if before.kind == E2bVolumeEntryType::File => temporary_path(&path_in_sandbox),
+        _ => path_in_sandbox.clone(),
     };
     let upload = read_body(&app, body);
     upload
         .write_all(&target.agent, &destination)
         .await
         .map_err(with_client_paths)?;
-    if destination != inside
-        && let Err(error) = target.agent.rename(&destination, &inside).await
+    if destination != path_in_sandbox
+        && let Err(error) = target.agent.rename(&destination, &path_in_sandbox).await
     {
         let _ = target.agent.remove(&destination).await;
         return Err(with_client_paths(error).into());
@@ -144,10 +144,10 @@ fn temporary_path(path: &str) -> String {
 fn refuse_if(
     entry: Option<&E2bVolumeEntry>,
     kind: E2bVolumeEntryType,
-    why: &str,
+    requirement: &str,
 ) -> Result<(), ServiceError> {
     match entry.is_some_and(|entry| entry.kind == kind) {
-        true => Err(ServiceError::invalid("path", why)),
+        true => Err(ServiceError::invalid("path", requirement)),
         false => Ok(()),
     }
 }

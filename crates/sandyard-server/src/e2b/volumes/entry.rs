@@ -170,12 +170,12 @@ mod tests {
         assert_eq!((entries[1].uid, entries[1].gid), (1000, 1001));
         assert_eq!(entries[1].target.as_deref(), Some("a\nb"));
         assert_eq!(read_all("/", b"").unwrap(), []);
-        for odd in [
+        for invalid in [
             &b"d"[..],
             b"d\x00",
             b"f\x00x\x00755\x000\x000\x000\x000\x000\x00\x00\x00",
         ] {
-            assert_eq!(read_all("/", odd), None);
+            assert_eq!(read_all("/", invalid), None);
         }
         let root = read_all("/", b"d\x001\x00755\x000\x000\x000\x000\x000\x00\x00\x00").unwrap();
         assert_eq!((root[0].name.as_str(), root[0].path.as_str()), ("/", "/"));

@@ -8,20 +8,25 @@ use sandyard_service::ServiceError;
 pub(super) fn not_found(path: &str) -> ServiceError {
     ServiceError::new(
         ErrorKind::FileNotFound,
-        format!("path `{}` not found", shown(path)),
+        format!("path `{}` not found", printable(path)),
     )
 }
 
 /// Translates the failure of a program, by the end of its error output.
-pub(super) fn of(path: &str, output: &[u8], doing: &str) -> ServiceError {
+pub(super) fn of(path: &str, output: &[u8], operation: &str) -> ServiceError {
     let output = String::from_utf8_lossy(output);
-    let because = |kind: ErrorKind, why: &str| {
-        ServiceError::new(kind, format!("cannot {doing} `{}`: {why}", shown(path)))
+    let because = |kind: ErrorKind, reason: &str| {
+        ServiceError::new(
+            kind,
+            format!("cannot {operation} `{}`: {reason}", printable(path)),
+        )
     };
     let has = |text: &str| output.trim_end().ends_with(text);
     match () {
         () if has("No such file or directory") => not_found(path),
-        () if has("Not a directory") && matches!(doing, "look at" | "remove") => not_found(path),
+        () if has("Not a directory") && matches!(operation, "look at" | "remove") => {
+            not_found(path)
+        }
         () if has("Not a directory") => {
             because(ErrorKind::Invalid, "it or a parent is not a folder").field("path")
         }
@@ -33,7 +38,7 @@ pub(super) fn of(path: &str, output: &[u8], doing: &str) -> ServiceError {
         () if has("Too many levels of symbolic links") => {
             because(ErrorKind::Invalid, "its links form a loop").field("path")
         }
-        () => because(ErrorKind::AgentFailed, &shown(&client_paths(&output))),
+        () => because(ErrorKind::AgentFailed, &printable(&client_paths(&output))),
     }
 }
 
@@ -58,7 +63,7 @@ fn client_paths(text: &str) -> String {
 }
 
 /// An untrusted text, made safe for a message.
-fn shown(text: &str) -> String {
+fn printable(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(200).collect()
 }
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn failures_of_programs_are_translated() {
-        for (said, doing, kind) in [
+        for (output, operation, kind) in [
             (
                 "find: '/volume/a': No such file or directory\n",
                 "look at",
@@ -103,8 +108,8 @@ mod tests {
             ),
             ("", "make", ErrorKind::AgentFailed),
         ] {
-            let problem = of("/a\nb", said.as_bytes(), doing);
-            assert_eq!(problem.kind, kind, "{said}");
+            let problem = of("/a\nb", output.as_bytes(), operation);
+            assert_eq!(problem.kind, kind, "{output}");
             assert!(!problem.message.contains(['\n', '\u{1b}']), "{problem}");
             assert!(!problem.message.contains("/volume"), "{problem}");
         }
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn messages_have_paths_as_the_client_knows_them() {
-        for (said, wanted) in [
+        for (output, wanted) in [
             ("'/volume/a': gone", "'/a': gone"),
             ("path '/volume' is a directory", "path '/' is a directory"),
             (
@@ -124,7 +129,7 @@ mod tests {
             ("'/volumes/a'", "'/volumes/a'"),
             ("'/a/volume/b'", "'/a/volume/b'"),
         ] {
-            let error = ServiceError::new(ErrorKind::Internal, said);
+            let error = ServiceError::new(ErrorKind::Internal, output);
             assert_eq!(with_client_paths(error).message, wanted);
         }
     }

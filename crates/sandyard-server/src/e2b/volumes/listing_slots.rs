@@ -45,7 +45,7 @@ impl ListingSlots {
 
     /// Waits for a slot to list a folder of the volume with this id.
     pub(super) async fn take(&self, volume: &str) -> Result<ListingSlot, ServiceError> {
-        let own = self.own(volume);
+        let own = self.volume_semaphore(volume);
         let taken = tokio::time::timeout(self.wait, async {
             // The volume's slot first: a listing that waits for it must not block other volumes.
             let volume = own.acquire_owned().await.ok()?;
@@ -64,7 +64,7 @@ impl ListingSlots {
         })
     }
 
-    fn own(&self, volume: &str) -> Arc<Semaphore> {
+    fn volume_semaphore(&self, volume: &str) -> Arc<Semaphore> {
         let mut volumes = self.volumes.lock().unwrap_or_else(PoisonError::into_inner);
         volumes.retain(|_, own| own.strong_count() > 0);
         if let Some(own) = volumes.get(volume).and_then(Weak::upgrade) {

@@ -98,9 +98,9 @@ fn leads_out(path: &str) -> ServiceError {
 mod tests {
     use super::*;
 
-    fn read(path: &str, said: &str) -> Result<RealPath, ServiceError> {
+    fn read(path: &str, output: &str) -> Result<RealPath, ServiceError> {
         let output = Output {
-            stdout: said.as_bytes().to_vec(),
+            stdout: output.as_bytes().to_vec(),
             ..Output::default()
         };
         RealPath::read(path, &output)
@@ -121,8 +121,8 @@ mod tests {
             assert_eq!(link.end("/a").unwrap_err().field, Some("path"));
             assert!(read("/a/b", &format!("{out}\0/volume/b\0")).is_err());
         }
-        for odd in ["", "/volume\0", "/volume\0/volume\0/volume\0"] {
-            assert!(read("/a", odd).is_err(), "{odd:?}");
+        for invalid in ["", "/volume\0", "/volume\0/volume\0/volume\0"] {
+            assert!(read("/a", invalid).is_err(), "{invalid:?}");
         }
     }
 }

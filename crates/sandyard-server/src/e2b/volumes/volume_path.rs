@@ -90,7 +90,7 @@ impl VolumePath {
     }
 
     /// The path as the agent sees it, with links followed. Fails if it leads out of the volume.
-    pub(super) fn inside(&self) -> Result<String, ServiceError> {
+    pub(super) fn path_in_sandbox(&self) -> Result<String, ServiceError> {
         self.real.end(&self.path)
     }
 
@@ -118,7 +118,7 @@ impl VolumePath {
 
     /// The entries of a folder, down to a depth, as JSON. Links are followed.
     pub(super) async fn list(&self, depth: u32) -> Result<Bytes, ApiError> {
-        let (folder, depth) = (format!("{}/.", self.inside()?), depth.to_string());
+        let (folder, depth) = (format!("{}/.", self.path_in_sandbox()?), depth.to_string());
         let arguments = [&folder, "-maxdepth", &depth, "-printf", FORMAT];
         Ok(listing::list(&self.agent, process("find", &arguments), &self.path).await?)
     }
@@ -135,10 +135,10 @@ impl VolumePath {
             self.run_checked("mkdir", &["--", itself], "make").await?;
             return self.set(&[itself.to_owned()], attributes).await;
         }
-        let inside = self.inside()?;
-        let missing = self.missing(&inside).await?;
+        let path_in_sandbox = self.path_in_sandbox()?;
+        let missing = self.missing(&path_in_sandbox).await?;
         // Fails if the path is a file.
-        self.run_checked("mkdir", &["-p", "--", &inside], "make")
+        self.run_checked("mkdir", &["-p", "--", &path_in_sandbox], "make")
             .await?;
         let Some((last, above)) = missing.split_last() else {
             return Ok(());
@@ -165,7 +165,7 @@ impl VolumePath {
 
     /// Changes owner and permissions of the path.
     pub(super) async fn change(&self, attributes: Attributes) -> Result<(), ApiError> {
-        self.set(&[self.inside()?], attributes).await
+        self.set(&[self.path_in_sandbox()?], attributes).await
     }
 
     /// Removes the path with everything in it.
@@ -187,8 +187,10 @@ impl VolumePath {
     }
 
     /// The missing ones of the path and the folders above it, from the top.
-    async fn missing(&self, inside: &str) -> Result<Vec<String>, ApiError> {
-        let below = inside.strip_prefix(VOLUME_PATH).unwrap_or_default();
+    async fn missing(&self, path_in_sandbox: &str) -> Result<Vec<String>, ApiError> {
+        let below = path_in_sandbox
+            .strip_prefix(VOLUME_PATH)
+            .unwrap_or_default();
         let ends = below.match_indices('/').skip(1).map(|(at, _)| at);
         let steps: Vec<String> = ends
             .chain([below.len()])
@@ -227,12 +229,12 @@ impl VolumePath {
         &self,
         program: &str,
         arguments: &[&str],
-        doing: &str,
+        operation: &str,
     ) -> Result<(), ApiError> {
         let output = self.run(program, arguments).await?;
         match output.exit.exit_code {
             0 => Ok(()),
-            _ => Err(self.failure(&output, doing).into()),
+            _ => Err(self.failure(&output, operation).into()),
         }
     }
 
@@ -243,7 +245,7 @@ impl VolumePath {
     }
 
     /// The failure of a program.
-    fn failure(&self, output: &Output, doing: &str) -> ServiceError {
-        error::of(&self.path, &output.stderr, doing)
+    fn failure(&self, output: &Output, operation: &str) -> ServiceError {
+        error::of(&self.path, &output.stderr, operation)
     }
 }

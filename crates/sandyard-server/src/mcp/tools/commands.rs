@@ -14,7 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::bounds::{self, MAX_ARGUMENT};
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
-use crate::mcp::kept::Kept;
+use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
 use crate::stream::Child;
@@ -121,32 +121,32 @@ async fn run(mut call: Call) -> Result<Outcome, ApiError> {
         let text =
             format!("Runs in the background as process {pid}; `sandbox_logs` shows what it writes");
         return Ok(Outcome::with_text(
-            report(pid, None, &Written::default()),
+            report(pid, None, &Transcript::default()),
             text,
         ));
     }
-    let began = Instant::now();
+    let started_at = Instant::now();
     let child = Child::start(&service, &call.caller, live, request).await?;
-    follow(child, began, call.progress).await
+    follow(child, started_at, call.progress).await
 }
 
 /// What a command wrote so far.
 #[derive(Default)]
-struct Written {
-    stdout: Kept,
-    stderr: Kept,
+struct Transcript {
+    stdout: Excerpt,
+    stderr: Excerpt,
     /// The line that was written last, as far as it has come.
     line: String,
     is_timed_out: bool,
 }
 
-impl Written {
+impl Transcript {
     fn take(&mut self, output: &Output) {
-        let (kept, bytes) = match output {
+        let (excerpt, bytes) = match output {
             Output::Stderr(bytes) => (&mut self.stderr, bytes),
             Output::Stdout(bytes) | Output::Pty(bytes) => (&mut self.stdout, bytes),
         };
-        kept.push(bytes);
+        excerpt.push(bytes);
         let start = bytes.len().saturating_sub(4 * MAX_LINE);
         let text = String::from_utf8_lossy(&bytes[start..]);
         if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
@@ -159,23 +159,23 @@ impl Written {
 /// Waits for a command's end. Dropping this kills it.
 async fn follow(
     mut child: Child,
-    began: Instant,
+    started_at: Instant,
     mut progress: Progress,
 ) -> Result<Outcome, ApiError> {
-    let mut written = Written::default();
+    let mut transcript = Transcript::default();
     let pid = child.pid();
     let mut ticks = ticks();
     let exit_code = loop {
         let event = tokio::select! {
             event = child.next() => event,
             _ = ticks.tick(), if progress.is_wanted() => {
-                let seconds = began.elapsed().as_secs();
-                progress.tell(format!("{seconds} s: {}", written.line)).await;
+                let seconds = started_at.elapsed().as_secs();
+                progress.report(format!("{seconds} s: {}", transcript.line)).await;
                 continue;
             }
         };
         match event {
-            Some(Ok(ProcessEvent::Data(output))) => written.take(&output),
+            Some(Ok(ProcessEvent::Data(output))) => transcript.take(&output),
             Some(Ok(ProcessEvent::End(end))) => break Some(end.shell_code()),
             Some(Ok(_)) => {}
             Some(Err(error)) => {
@@ -183,7 +183,7 @@ async fn follow(
                 if error.kind != ErrorKind::TimedOut {
                     return Err(error.into());
                 }
-                written.is_timed_out = true;
+                transcript.is_timed_out = true;
                 break None;
             }
             None => {
@@ -192,12 +192,12 @@ async fn follow(
             }
         }
     };
-    let mut value = report(pid, exit_code, &written);
-    value["duration_ms"] = u64::try_from(began.elapsed().as_millis())
+    let mut value = report(pid, exit_code, &transcript);
+    value["duration_ms"] = u64::try_from(started_at.elapsed().as_millis())
         .unwrap_or(u64::MAX)
         .into();
-    let outcome = Outcome::with_text(value, text(exit_code, &written));
-    Ok(if written.is_timed_out {
+    let outcome = Outcome::with_text(value, text(exit_code, &transcript));
+    Ok(if transcript.is_timed_out {
         outcome.failed()
     } else {
         outcome
@@ -210,21 +210,21 @@ fn ticks() -> Interval {
     ticks
 }
 
-fn report(pid: u32, exit_code: Option<i32>, written: &Written) -> Value {
+fn report(pid: u32, exit_code: Option<i32>, transcript: &Transcript) -> Value {
     json!({
         "exit_code": exit_code,
-        "stdout": written.stdout.text(),
-        "stderr": written.stderr.text(),
-        "truncated": written.stdout.is_cut() || written.stderr.is_cut(),
-        "timed_out": written.is_timed_out,
+        "stdout": transcript.stdout.text(),
+        "stderr": transcript.stderr.text(),
+        "truncated": transcript.stdout.is_cut() || transcript.stderr.is_cut(),
+        "timed_out": transcript.is_timed_out,
         "process_id": pid,
     })
 }
 
 /// The same for models.
-fn text(exit_code: Option<i32>, written: &Written) -> String {
-    let mut text = written.stdout.text();
-    let errors = written.stderr.text();
+fn text(exit_code: Option<i32>, transcript: &Transcript) -> String {
+    let mut text = transcript.stdout.text();
+    let errors = transcript.stderr.text();
     if !errors.is_empty() {
         let gap = if text.is_empty() || text.ends_with('\n') {
             ""

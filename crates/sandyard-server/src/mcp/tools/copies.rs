@@ -40,7 +40,7 @@ fn snapshot_input() -> Value {
     schema(
         json!({
             "sandbox_id": sandbox_id(),
-            "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "What the template shall be called"},
+            "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
         }),
         &["sandbox_id", "name"],
     )

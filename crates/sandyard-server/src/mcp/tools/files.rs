@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::actions::write_file;
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::piece::{NotText, Piece, Taken};
+use crate::mcp::piece::{LineRange, NotText, Piece};
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
 
 /// Largest file that is read at all.
@@ -67,7 +67,7 @@ fn read_input() -> Value {
             "sandbox_id": sandbox_id(),
             "path": path(),
             "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
-            "limit": {"type": "integer", "minimum": 1, "description": "At most so many lines; all if left out"},
+            "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
         }),
         &["sandbox_id", "path"],
     )
@@ -125,8 +125,8 @@ fn list_output() -> Value {
 struct Read {
     sandbox_id: String,
     path: String,
-    offset: Option<Whole<1, 1_000_000_000>>,
-    limit: Option<Whole<1, 1_000_000_000>>,
+    offset: Option<BoundedInt<1, 1_000_000_000>>,
+    limit: Option<BoundedInt<1, 1_000_000_000>>,
 }
 
 async fn read(mut call: Call) -> Result<Outcome, ApiError> {
@@ -135,27 +135,26 @@ async fn read(mut call: Call) -> Result<Outcome, ApiError> {
     bounds::path("path", &asked.path)?;
     let live = call.app.service().live(&call.caller, name).await?;
     let first = asked.offset.map_or(1, |line| line.0 as usize);
-    let most = asked.limit.map_or(usize::MAX, |lines| lines.0 as usize);
-    let piece = take(&live.agent, &asked.path, Piece::new(first, most)).await?;
+    let max_lines = asked.limit.map_or(usize::MAX, |lines| lines.0 as usize);
+    let piece = take(&live.agent, &asked.path, Piece::new(first, max_lines)).await?;
     let mut value = json!({
         "content": piece.text, "lines": piece.lines, "truncated": piece.is_cut,
     });
-    let mut shown = piece.text;
+    let mut text = piece.text;
     if let Some(next) = piece.next {
         value["next_offset"] = next.into();
-        shown += &format!(
+        text += &format!(
             "\n[cut: the file has {} lines; go on with offset {next}]",
             piece.lines
         );
     } else if piece.is_cut {
-        shown +=
-            "\n[cut: the line is too long; use `run_command` with cut or head -c for the rest]";
+        text += "\n[cut: the line is too long; use `run_command` with cut or head -c for the rest]";
     }
-    Ok(Outcome::with_text(value, shown))
+    Ok(Outcome::with_text(value, text))
 }
 
 /// Goes through a file for a piece of it; all of it, since how many lines there are is told too.
-async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<Taken, ApiError> {
+async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineRange, ApiError> {
     let too_large = || {
         let detail = format!("`{path}` is over {} MiB", MAX_FILE >> 20);
         ApiError::new(ErrorKind::TooLarge, detail)
@@ -176,7 +175,7 @@ async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<Taken
     }
     piece.finish().map_err(|NotText| {
         ApiError::new(ErrorKind::NotText, format!("`{path}` is not UTF-8 text"))
-            .hint("look at it with `run_command`: file, xxd or strings")
+            .hint("inspect it with `run_command`: file, xxd or strings")
     })
 }
 
@@ -190,7 +189,7 @@ async fn write(mut call: Call) -> Result<Outcome, ApiError> {
 struct List {
     sandbox_id: String,
     path: Option<String>,
-    depth: Option<Whole<1, 8>>,
+    depth: Option<BoundedInt<1, 8>>,
 }
 
 async fn list(mut call: Call) -> Result<Outcome, ApiError> {
@@ -202,13 +201,17 @@ async fn list(mut call: Call) -> Result<Outcome, ApiError> {
     let live = call.app.service().live(&call.caller, name).await?;
     let entries = live.agent.list_dir(&path, depth).await?;
     let is_cut = entries.len() > MAX_ENTRIES;
-    let entries: Vec<Value> = entries.into_iter().take(MAX_ENTRIES).map(shown).collect();
+    let entries: Vec<Value> = entries
+        .into_iter()
+        .take(MAX_ENTRIES)
+        .map(entry_json)
+        .collect();
     Ok(Outcome::of(
         &json!({"entries": entries, "truncated": is_cut}),
     ))
 }
 
-fn shown(info: EntryInfo) -> Value {
+fn entry_json(info: EntryInfo) -> Value {
     let kind = match info.r#type {
         _ if info.is_symlink => "symlink",
         FileType::Directory => "directory",

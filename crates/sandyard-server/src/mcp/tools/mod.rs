@@ -3,23 +3,23 @@
 mod commands;
 mod copies;
 mod files;
-mod inside;
-mod life;
-mod look;
+mod inspect;
+mod lifecycle;
 mod ports;
+mod sandbox_tools;
 
 use super::tool::Tool;
 
 /// Every tool there is, in the order they are listed.
 pub(super) fn all() -> impl Iterator<Item = &'static Tool> {
     const FAMILIES: [&[Tool]; 7] = [
-        &life::TOOLS,
-        &look::TOOLS,
+        &lifecycle::TOOLS,
+        &inspect::TOOLS,
         &commands::TOOLS,
         &files::TOOLS,
         &ports::TOOLS,
         &copies::TOOLS,
-        &inside::TOOLS,
+        &sandbox_tools::TOOLS,
     ];
     FAMILIES.iter().copied().flatten()
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tool_is_told_in_full_and_once() {
+    fn every_tool_is_complete_and_unique() {
         let mut seen = BTreeSet::new();
         for tool in all() {
             assert!(seen.insert(tool.name), "{}", tool.name);

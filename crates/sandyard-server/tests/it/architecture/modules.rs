@@ -149,11 +149,11 @@ impl Crate {
 
 /// The names of `mod name;`.
 fn declared_modules(code: &str) -> Vec<String> {
-    let mut words = code.split_whitespace().peekable();
+    let mut tokens = code.split_whitespace().peekable();
     let mut names = Vec::new();
-    while let Some(word) = words.next() {
+    while let Some(word) = tokens.next() {
         if word == "mod"
-            && let Some(name) = words.peek().and_then(|name| name.strip_suffix(';'))
+            && let Some(name) = tokens.peek().and_then(|name| name.strip_suffix(';'))
         {
             names.push(name.to_owned());
         }
@@ -255,10 +255,10 @@ fn use_items_are_taken_apart() {
     let code = "use crate::{a, b::{self, C as D}};\npub(crate) use x::Y;\n";
     let names = |only_exported| {
         let trees = use_trees(code, only_exported);
-        let shown = trees
+        let texts = trees
             .iter()
             .map(|tree| format!("{}={}", tree.path.join("::"), tree.name));
-        shown.collect::<Vec<_>>()
+        texts.collect::<Vec<_>>()
     };
     let all = [
         "crate::a=a",

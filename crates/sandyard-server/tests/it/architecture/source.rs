@@ -24,15 +24,15 @@ impl Source {
             .filter(|(at, _)| !is_in(&tests, *at) && !is_in(&attributes, *at))
             .map(|(_, text)| text)
             .collect();
-        let mut kept = String::new();
+        let mut production = String::new();
         let mut position = 0;
         for (start, end) in tests {
-            kept.push_str(&code[position..start]);
+            production.push_str(&code[position..start]);
             position = end;
         }
-        kept.push_str(&code[position..]);
+        production.push_str(&code[position..]);
         Self {
-            code: kept,
+            code: production,
             strings,
         }
     }

@@ -10,17 +10,17 @@ async fn snapshots_are_named_listed_used_and_removed() {
     let app = TestApp::new().await;
     let made = app.make(ALICE, json!({})).await;
     let path = format!("/sandboxes/{}/snapshots", id(&made));
-    let mut kept = Vec::new();
+    let mut snapshots = Vec::new();
     for body in [
         Value::Null,
         json!({}),
         json!({"name": "team/kept:default", "memory": false}),
     ] {
-        kept.push(app.e2b(ALICE, "POST", &path, body).await.done(201));
+        snapshots.push(app.e2b(ALICE, "POST", &path, body).await.done(201));
         app.clock.advance_ms(10);
     }
-    assert_eq!(kept[0]["names"], json!([]));
-    assert_eq!(kept[2]["names"], json!(["alice/kept:default"]));
+    assert_eq!(snapshots[0]["names"], json!([]));
+    assert_eq!(snapshots[2]["names"], json!(["alice/kept:default"]));
     let tagged = app
         .e2b(ALICE, "POST", &path, json!({"name": "kept:v2"}))
         .await
@@ -36,17 +36,17 @@ async fn snapshots_are_named_listed_used_and_removed() {
         app.e2b(ALICE, "GET", &path, Value::Null).await
     };
     let first = list("limit=2").await;
-    assert_eq!(first.done(200), json!([kept[2], kept[1]]));
+    assert_eq!(first.done(200), json!([snapshots[2], snapshots[1]]));
     let token = first.headers["x-next-token"].to_str().unwrap();
     let last = list(&format!("limit=2&nextToken={token}")).await;
-    assert_eq!(last.done(200), json!([kept[0]]));
+    assert_eq!(last.done(200), json!([snapshots[0]]));
     assert!(last.headers.get("x-next-token").is_none());
-    assert_eq!(list("name=kept").await.done(200), json!([kept[2]]));
+    assert_eq!(list("name=kept").await.done(200), json!([snapshots[2]]));
     let of = format!("sandboxID={}", id(&made));
     assert_eq!(list(&of).await.done(200).as_array().unwrap().len(), 3);
     assert_eq!(list("sandboxID=other").await.done(200), json!([]));
     list("nextToken=x").await.failed(400);
-    let template = kept[2]["snapshotID"].as_str().unwrap();
+    let template = snapshots[2]["snapshotID"].as_str().unwrap();
     for name in [template, "kept", "alice/kept:default", "kept:latest"] {
         let from = app.make(ALICE, json!({"templateID": name})).await;
         assert_eq!(

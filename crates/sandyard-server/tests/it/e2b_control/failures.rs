@@ -65,7 +65,7 @@ async fn what_there_is_not_is_refused_by_name() {
 #[tokio::test]
 async fn every_failure_has_the_same_shape() {
     let app = TestApp::new().await;
-    app.e2b(Actor::Nobody, "GET", "/v2/sandboxes", Value::Null)
+    app.e2b(Actor::Anonymous, "GET", "/v2/sandboxes", Value::Null)
         .await
         .failed(401);
     app.e2b(Actor::WrongKey, "GET", "/v2/sandboxes", Value::Null)
@@ -98,7 +98,9 @@ async fn every_failure_has_the_same_shape() {
         *request.body_mut() = text.into();
         app.send(At::Network, request).await.failed(400);
     }
-    let health = app.e2b(Actor::Nobody, "GET", "/health", Value::Null).await;
+    let health = app
+        .e2b(Actor::Anonymous, "GET", "/health", Value::Null)
+        .await;
     assert_eq!(health.status, 200);
 }
 

@@ -118,11 +118,11 @@ async fn users_see_only_their_own() {
         .await
         .failed(404);
     let snapshots = format!("{path}/snapshots");
-    let kept = app
+    let created = app
         .e2b(ALICE, "POST", &snapshots, json!({"name": "mine"}))
         .await
         .done(201);
-    let snapshot = kept["snapshotID"].as_str().unwrap();
+    let snapshot = created["snapshotID"].as_str().unwrap();
     for actor in [Actor::Bob, Actor::Admin] {
         let list = app
             .e2b(actor, "GET", "/snapshots", Value::Null)

@@ -17,13 +17,13 @@ async fn the_network_is_what_was_asked_for_and_is_replaced_as_a_whole() {
     });
     let made = app.make(ALICE, json!({ "network": network })).await;
     has(&made, &["trafficAccessToken"]);
-    let shown = app.detail(id(&made)).await["network"].clone();
-    assert_eq!(shown["allowOut"], json!(["api.example.com", "8.8.8.8"]));
-    assert_eq!(shown["denyOut"], json!(["0.0.0.0/0"]));
-    assert_eq!(shown["allowPublicTraffic"], false);
-    assert_eq!(shown["maskRequestHost"], "localhost:${PORT}");
+    let network = app.detail(id(&made)).await["network"].clone();
+    assert_eq!(network["allowOut"], json!(["api.example.com", "8.8.8.8"]));
+    assert_eq!(network["denyOut"], json!(["0.0.0.0/0"]));
+    assert_eq!(network["allowPublicTraffic"], false);
+    assert_eq!(network["maskRequestHost"], "localhost:${PORT}");
     assert_eq!(
-        shown["rules"]["api.example.com"][0]["transform"]["headers"],
+        network["rules"]["api.example.com"][0]["transform"]["headers"],
         json!({"X-Key": "***"})
     );
     let path = format!("/sandboxes/{}/network", id(&made));

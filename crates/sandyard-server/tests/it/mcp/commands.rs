@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::messages_in;
-use crate::live::{PATIENCE, Server};
+use crate::live::{Server, TIMEOUT};
 
 /// Posts to a real server; its answer is read by the caller.
 fn ask(
@@ -54,27 +54,27 @@ async fn commands_tell_their_progress_and_their_end() {
     .send()
     .await
     .unwrap();
-    // It goes on when it has been told of often enough.
+    // The command continues after enough progress messages.
     let mut text = String::new();
-    let is_told = |text: &str| {
-        let told = messages_in(text);
-        told.len() >= 2 && told.iter().any(|it| it.to_string().contains("begun"))
+    let is_reported = |text: &str| {
+        let messages = messages_in(text);
+        messages.len() >= 2 && messages.iter().any(|it| it.to_string().contains("begun"))
     };
-    while !is_told(&text) {
+    while !is_reported(&text) {
         let piece = response.chunk().await.unwrap().expect("more");
         text.push_str(std::str::from_utf8(&piece).unwrap());
     }
     server.run(&id, "touch /tmp/go").await;
     text.push_str(&response.text().await.unwrap());
-    let told = messages_in(&text);
-    let (result, progress) = told.split_last().unwrap();
+    let messages = messages_in(&text);
+    let (result, progress) = messages.split_last().unwrap();
     let report = &result["result"]["structuredContent"];
     assert_eq!(
         (&report["exit_code"], &report["stdout"], &report["stderr"]),
         (&json!(3), &json!("begun\nout\n"), &json!("err\n"))
     );
     assert_eq!(result["result"]["isError"], false);
-    assert!(progress.len() >= 2, "{told:?}");
+    assert!(progress.len() >= 2, "{messages:?}");
     assert!(
         progress
             .iter()
@@ -84,28 +84,28 @@ async fn commands_tell_their_progress_and_their_end() {
         progress
             .iter()
             .any(|it| it["params"]["message"].as_str().unwrap().contains("begun")),
-        "{told:?}"
+        "{messages:?}"
     );
 
-    let told = events(run(
+    let messages = events(run(
         "head -c 50000000 /dev/zero | tr '\\0' x; echo end",
         json!({}),
     ))
     .await;
-    let report = &told.last().unwrap()["result"]["structuredContent"];
+    let report = &messages.last().unwrap()["result"]["structuredContent"];
     let stdout = report["stdout"].as_str().unwrap();
     assert!(report["truncated"] == true && stdout.len() < 60_000 && stdout.ends_with("xend\n"));
 
     // A busy machine may not even have begun with it in the shorter times.
     let mut timeouts = [3, 20, 90].into_iter();
-    let told = loop {
+    let messages = loop {
         let timeout = timeouts.next().expect("it never says anything");
-        let told = events(run("echo kept; sleep 1000", json!({"timeout": timeout}))).await;
-        if told.last().unwrap()["result"]["structuredContent"]["stdout"] != "" {
-            break told;
+        let messages = events(run("echo kept; sleep 1000", json!({"timeout": timeout}))).await;
+        if messages.last().unwrap()["result"]["structuredContent"]["stdout"] != "" {
+            break messages;
         }
     };
-    let result = &told.last().unwrap()["result"];
+    let result = &messages.last().unwrap()["result"];
     assert_eq!(
         (
             &result["isError"],
@@ -115,8 +115,8 @@ async fn commands_tell_their_progress_and_their_end() {
     );
     assert_eq!(result["structuredContent"]["stdout"], "kept\n");
 
-    let told = events(run("sleep 77", json!({"background": true}))).await;
-    assert!(told.last().unwrap()["result"]["structuredContent"]["exit_code"].is_null());
+    let messages = events(run("sleep 77", json!({"background": true}))).await;
+    assert!(messages.last().unwrap()["result"]["structuredContent"]["exit_code"].is_null());
     server.until(&id, "pgrep -xc sleep", "1").await;
     server.finish().await;
 }
@@ -170,8 +170,8 @@ async fn a_call_that_is_cancelled_or_left_takes_its_command_along() {
     );
     server.until(&id, "pgrep -xc sleep", "1").await;
     drop(call.await.unwrap().unwrap());
-    let began = Instant::now();
+    let started_at = Instant::now();
     server.until(&id, "pgrep -xc sleep || true", "0").await;
-    assert!(began.elapsed() < PATIENCE.max(Duration::from_secs(1)));
+    assert!(started_at.elapsed() < TIMEOUT.max(Duration::from_secs(1)));
     server.finish().await;
 }

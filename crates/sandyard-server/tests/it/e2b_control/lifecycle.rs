@@ -241,7 +241,7 @@ async fn repeating_a_create_with_its_key_gives_the_same_sandbox() {
 }
 
 #[tokio::test]
-async fn who_may_only_look_is_not_told_the_agents_token() {
+async fn a_read_only_key_does_not_receive_the_agents_token() {
     let app = TestApp::new().await;
     let made = app.make(ALICE, json!({})).await;
     let path = format!("/sandboxes/{}", id(&made));

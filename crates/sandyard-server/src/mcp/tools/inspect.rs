@@ -1,4 +1,4 @@
-//! Looking: sandboxes, what one is, what was written in it, and what there is to start from.
+//! Tools that read: the list of sandboxes, details of a sandbox, its logs, the list of templates.
 
 use futures_util::FutureExt;
 use sandyard_core::Scope;
@@ -6,7 +6,7 @@ use sandyard_service::{LogEntry, SandboxFilter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::bounds::{self, Whole};
+use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
@@ -14,7 +14,7 @@ use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
 use crate::model::sandbox::{SandboxInfo, Status};
 use crate::model::template::TemplateList;
 
-/// Lines of a log when nobody says.
+/// Default number of lines of a log.
 const LINES: usize = 100;
 /// Most bytes of a log.
 const MAX_LOG: usize = 64 << 10;
@@ -71,17 +71,17 @@ pub(super) const TOOLS: [Tool; 4] = [
 struct List {
     status: Option<Status>,
     metadata: Option<std::collections::BTreeMap<String, String>>,
-    limit: Option<Whole<1, 200>>,
+    limit: Option<BoundedInt<1, 200>>,
     cursor: Option<String>,
 }
 
 fn list_input() -> Value {
     schema(
         json!({
-            "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only those; all but deleted if left out"},
-            "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only those made with these words"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "At most so many; 50 if left out"},
-            "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of an earlier answer, to go on after it"},
+            "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
+            "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
+            "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
         }),
         &[],
     )
@@ -118,7 +118,7 @@ fn logs_input() -> Value {
     schema(
         json!({
             "sandbox_id": sandbox_id(),
-            "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "At most so many; 100 if left out"},
+            "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
         }),
         &["sandbox_id"],
     )
@@ -206,7 +206,7 @@ async fn info(mut call: Call) -> Result<Outcome, ApiError> {
 #[derive(Deserialize)]
 struct Logs {
     sandbox_id: String,
-    lines: Option<Whole<1, 1000>>,
+    lines: Option<BoundedInt<1, 1000>>,
 }
 
 async fn logs(mut call: Call) -> Result<Outcome, ApiError> {
@@ -216,26 +216,26 @@ async fn logs(mut call: Call) -> Result<Outcome, ApiError> {
     let logs = call.app.service().logs(&call.caller, name, lines).await?;
     let logs = logs.entries;
     let all = logs.len();
-    let kept = newest(logs);
+    let lines = newest(logs);
     Ok(Outcome::of(
-        &json!({"truncated": kept.len() < all, "logs": kept}),
+        &json!({"truncated": lines.len() < all, "logs": lines}),
     ))
 }
 
 /// The newest lines that are not too long together.
 fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
-    let mut room = MAX_LOG;
-    let mut kept: Vec<_> = logs
+    let mut free_bytes = MAX_LOG;
+    let mut lines: Vec<_> = logs
         .into_iter()
         .rev()
         .take_while(|line| {
-            let is_kept = line.text.len() <= room;
-            room = room.saturating_sub(line.text.len());
+            let is_kept = line.text.len() <= free_bytes;
+            free_bytes = free_bytes.saturating_sub(line.text.len());
             is_kept
         })
         .collect();
-    kept.reverse();
-    kept
+    lines.reverse();
+    lines
 }
 
 async fn list_templates(call: Call) -> Result<Outcome, ApiError> {

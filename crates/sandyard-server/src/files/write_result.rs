@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 /// File that was written.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Written {
+pub(super) struct FileWriteResult {
     /// Always `true`; a failed request has an error status instead.
     pub(super) success: bool,
     /// Absolute path of the file inside the sandbox.
@@ -16,7 +16,7 @@ pub(super) struct Written {
     pub(super) message: String,
 }
 
-impl Written {
+impl FileWriteResult {
     pub(super) fn new(path: String, size: u64) -> Self {
         Self {
             success: true,

@@ -1,4 +1,4 @@
-//! What people see of the settings in force.
+//! The table and the JSON of the settings in force.
 
 use crate::Host;
 

@@ -1,4 +1,4 @@
-//! Making, pausing, waking, timing and deleting sandboxes.
+//! Tools that create, pause, resume and delete sandboxes and set their timeout.
 
 use futures_util::FutureExt;
 use sandyard_core::Scope;
@@ -34,7 +34,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Sets,
         is_open: false,
-        input: named,
+        input: sandbox_schema,
         output: Some(sandbox_output),
         run: |call| pause(call).boxed(),
     },
@@ -45,7 +45,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Sets,
         is_open: false,
-        input: named,
+        input: sandbox_schema,
         output: Some(sandbox_output),
         run: |call| resume(call).boxed(),
     },
@@ -67,7 +67,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Removes,
         is_open: false,
-        input: named,
+        input: sandbox_schema,
         output: Some(done_output),
         run: |call| delete(call).boxed(),
     },
@@ -75,11 +75,11 @@ pub(super) const TOOLS: [Tool; 5] = [
 
 /// Names a sandbox and nothing else.
 #[derive(Deserialize)]
-struct Named {
+struct SandboxArgument {
     sandbox_id: String,
 }
 
-fn named() -> Value {
+fn sandbox_schema() -> Value {
     schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"])
 }
 
@@ -154,7 +154,7 @@ async fn create_sandbox(mut call: Call) -> Result<Outcome, ApiError> {
 }
 
 async fn pause(mut call: Call) -> Result<Outcome, ApiError> {
-    let Named { sandbox_id } = call.read()?;
+    let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.app.service().pause(&call.caller, name, None).await?;
     Ok(Outcome::of(&SandboxReply::new(
@@ -165,7 +165,7 @@ async fn pause(mut call: Call) -> Result<Outcome, ApiError> {
 }
 
 async fn resume(mut call: Call) -> Result<Outcome, ApiError> {
-    let Named { sandbox_id } = call.read()?;
+    let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.app.service().resume(&call.caller, name).await?;
     Ok(Outcome::of(&SandboxReply::new(
@@ -182,7 +182,7 @@ async fn timeout(mut call: Call) -> Result<Outcome, ApiError> {
 }
 
 async fn delete(mut call: Call) -> Result<Outcome, ApiError> {
-    let Named { sandbox_id } = call.read()?;
+    let SandboxArgument { sandbox_id } = call.read()?;
     let sandbox = call
         .app
         .service()

@@ -1,12 +1,12 @@
-//! The name of a data directory, which tells its servers from those of other hosts on the same database.
+//! The name of a data directory, which distinguishes its servers from those of other hosts on the same database.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads the name, or makes it; several servers may do so at once and get the same one.
-pub(super) fn place(data_dir: &Path) -> io::Result<String> {
+/// Reads the name, or creates it; several servers may do so at once and get the same one.
+pub(super) fn data_dir_name(data_dir: &Path) -> io::Result<String> {
     let folder = data_dir.join("nodes");
     fs::create_dir_all(&folder)?;
     let path = folder.join("place");
@@ -46,9 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_made_once_whoever_asks_first() {
+    fn concurrent_readers_create_one_name() {
         let folder = tempfile::tempdir().unwrap();
-        let ask = || place(folder.path()).unwrap();
+        let ask = || data_dir_name(folder.path()).unwrap();
         let (one, two) = std::thread::scope(|scope| {
             let (one, two) = (scope.spawn(ask), scope.spawn(ask));
             (one.join().unwrap(), two.join().unwrap())

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-/// Bytes that are kept of the beginning, and of the end.
+/// Bytes that are stored of the beginning, and of the end.
 const PART: usize = 24 << 10;
 
-/// What is kept of an output.
+/// The beginning and the end of an output.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Excerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
 }
 
-impl Kept {
+impl Excerpt {
     /// Takes what comes next.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(PART - self.head.len()));
@@ -31,7 +31,7 @@ impl Kept {
         self.left_out > 0
     }
 
-    /// What is kept, and how much is not.
+    /// The excerpt as text, with the number of bytes left out.
     pub(super) fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         if !self.is_cut() {
@@ -52,21 +52,24 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_long_output_is_left_out() {
-        let mut kept = Kept::default();
-        kept.push("short ä".as_bytes());
-        assert_eq!((kept.text().as_str(), kept.is_cut()), ("short ä", false));
+        let mut excerpt = Excerpt::default();
+        excerpt.push("short ä".as_bytes());
+        assert_eq!(
+            (excerpt.text().as_str(), excerpt.is_cut()),
+            ("short ä", false)
+        );
         for _ in 0..100 {
-            kept.push(&[b'x'; 5000]);
+            excerpt.push(&[b'x'; 5000]);
         }
-        kept.push(&vec![b'y'; 3 * PART]);
-        kept.push(b"end");
-        let text = kept.text();
-        assert!(kept.is_cut() && text.starts_with("short ä") && text.ends_with("yend"));
+        excerpt.push(&vec![b'y'; 3 * PART]);
+        excerpt.push(b"end");
+        let text = excerpt.text();
+        assert!(excerpt.is_cut() && text.starts_with("short ä") && text.ends_with("yend"));
         assert!(text.len() < 2 * PART + 100);
-        let told = 8 + 500_000 + 3 * PART + 3 - 2 * PART;
+        let omitted = 8 + 500_000 + 3 * PART + 3 - 2 * PART;
         assert!(
-            text.contains(&format!("[cut: {told} bytes left out]")),
-            "{told}"
+            text.contains(&format!("[cut: {omitted} bytes left out]")),
+            "{omitted}"
         );
     }
 }

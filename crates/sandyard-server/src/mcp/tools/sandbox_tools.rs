@@ -22,7 +22,7 @@ const LIST: Duration = Duration::from_secs(30);
 /// How long a call may go on without a word: coding agents take their time, and tell how far they are.
 const SILENCE: Duration = Duration::from_secs(3600);
 /// How long it may go on in all.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 /// Longest name, text and arguments of a tool that are told.
 const MAX_NAME: usize = 256;
 const MAX_DESCRIPTION: usize = 4096;
@@ -120,22 +120,22 @@ async fn list(mut call: Call) -> Result<Outcome, ApiError> {
     let tools: Vec<Value> = tools
         .iter()
         .filter(|tool| tool["name"].as_str().is_some_and(is_wanted))
-        .map(shown)
+        .map(summarize)
         .collect();
     Ok(Outcome::of(&json!({"tools": tools})))
 }
 
-/// What is told of a tool: what it takes to call it, unless that is too much.
-fn shown(tool: &Value) -> Value {
-    let mut shown = json!({"name": tool["name"], "inputSchema": {"type": "object"}});
+/// Name, description and input schema of a tool, without a schema that is too large.
+fn summarize(tool: &Value) -> Value {
+    let mut summary = json!({"name": tool["name"], "inputSchema": {"type": "object"}});
     if let Some(text) = tool["description"].as_str() {
-        shown["description"] = text[..text.floor_char_boundary(MAX_DESCRIPTION)].into();
+        summary["description"] = text[..text.floor_char_boundary(MAX_DESCRIPTION)].into();
     }
     let input = &tool["inputSchema"];
     if input.is_object() && input.to_string().len() <= MAX_SCHEMA {
-        shown["inputSchema"] = input.clone();
+        summary["inputSchema"] = input.clone();
     }
-    shown
+    summary
 }
 
 #[derive(Deserialize)]
@@ -173,7 +173,7 @@ async fn forward_progress(
     progress: &mut Progress,
 ) -> Result<Value, ApiError> {
     let mut work = pin!(work);
-    let mut end = pin!(sleep(LONGEST));
+    let mut end = pin!(sleep(MAX_DURATION));
     loop {
         let report = tokio::select! {
             biased;
@@ -232,12 +232,12 @@ mod tests {
     #[test]
     fn arguments_beyond_bounds_are_left_out() {
         let long = json!({"type": "object", "title": "x".repeat(MAX_SCHEMA)});
-        let tool = shown(&json!({"name": "a", "inputSchema": long}));
+        let tool = summarize(&json!({"name": "a", "inputSchema": long}));
         assert_eq!(
             tool,
             json!({"name": "a", "inputSchema": {"type": "object"}})
         );
         let short = json!({"name": "a", "inputSchema": {"type": "object", "title": "x"}});
-        assert_eq!(shown(&short), short);
+        assert_eq!(summarize(&short), short);
     }
 }
