@@ -74,18 +74,18 @@ async def main():
     arguments.add_argument("subject", choices=["e2b", "docker"])
     arguments.add_argument("count", type=int)
     arguments.add_argument("--at-once", action="store_true")
-    asked = arguments.parse_args()
-    subject = {"e2b": E2b, "docker": Docker}[asked.subject]()
+    options = arguments.parse_args()
+    subject = {"e2b": E2b, "docker": Docker}[options.subject]()
     failures, measured = [], []
     # Connections open and modules load with the first one, which is not counted.
     warm, _ = await measure(subject, failures)
     if warm is not None:
         await subject.delete(warm)
     failures.clear()
-    if asked.at_once:
+    if options.at_once:
         measured = await asyncio.gather(*(measure(subject, failures) for _ in range(asked.count)))
-        left = [sandbox for sandbox, _ in measured if sandbox is not None]
-        await asyncio.gather(*(subject.delete(sandbox) for sandbox in left))
+        remaining = [sandbox for sandbox, _ in measured if sandbox is not None]
+        await asyncio.gather(*(subject.delete(sandbox) for sandbox in remaining))
     else:
         for _ in range(asked.count):
             sandbox, millis = await measure(subject, failures)

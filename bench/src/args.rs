@@ -151,7 +151,7 @@ impl Args {
 
     /// Starts our own engine, if it is selected.
     pub(crate) fn engine(&self) -> Result<Option<OwnEngine>> {
-        let Some((program, folder)) = self.own() else {
+        let Some((program, folder)) = self.own_installation() else {
             return Ok(None);
         };
         OwnEngine::start(program, folder.join("engine"))
@@ -161,7 +161,7 @@ impl Args {
 
     /// Starts a server of our own, if it is selected.
     pub(crate) fn server(&self, pool: Pool) -> Result<Option<Server>> {
-        let Some((program, folder)) = self.own() else {
+        let Some((program, folder)) = self.own_installation() else {
             return Ok(None);
         };
         Server::start(program, &folder, pool, self.sdk())
@@ -171,13 +171,15 @@ impl Args {
 
     /// Removes what an earlier run left.
     pub(crate) fn clear_up(&self) -> Result<()> {
-        let (program, folder) = self.own().context("`--clear-up` needs `--sandyard`")?;
+        let (program, folder) = self
+            .own_installation()
+            .context("`--clear-up` needs `--sandyard`")?;
         Server::clear_up(&program, &folder)?;
         // Dropping it removes everything.
         self.engine().map(drop)
     }
 
-    fn own(&self) -> Option<(PathBuf, PathBuf)> {
+    fn own_installation(&self) -> Option<(PathBuf, PathBuf)> {
         self.sandyard.clone().zip(self.data_dir.clone())
     }
 

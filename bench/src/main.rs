@@ -40,20 +40,20 @@ fn main() -> Result<()> {
         return profile(&args, count);
     }
     let plan = Plan::new(args.quick, Selection::parse(&args.only)?);
-    let mut found = Found::default();
-    let measured = measure(&args, &plan, &mut found);
+    let mut results = Results::default();
+    let measured = measure(&args, &plan, &mut results);
     // Results from before a failure are still useful.
-    print(&args, &plan, found)?;
+    print(&args, &plan, results)?;
     measured
 }
 
 /// Prints the report and writes it to the requested file.
-fn print(args: &Args, plan: &Plan, found: Found) -> Result<()> {
-    let Found {
+fn print(args: &Args, plan: &Plan, results: Results) -> Result<()> {
+    let Results {
         rows,
         noise,
         rivals,
-    } = found;
+    } = results;
     let report = Report {
         host: host::describe(rivals)?,
         quick: plan.quick,
@@ -132,36 +132,41 @@ fn churn(subject: &dyn Live, count: usize, show_waits: bool) -> Result<()> {
 
 /// Results of all sections.
 #[derive(Default)]
-struct Found {
+struct Results {
     rows: Vec<Row>,
     noise: Samples,
     rivals: Vec<String>,
 }
 
 /// Runs the sections one after another, so that idle subjects of one do not use memory during the other.
-fn measure(args: &Args, plan: &Plan, found: &mut Found) -> Result<()> {
+fn measure(args: &Args, plan: &Plan, results: &mut Results) -> Result<()> {
     for section in Section::ALL {
         if plan.selection.has_section(section) {
             let field = args.field(section)?;
-            let are_new = |rival: &&String| !found.rivals.contains(rival);
+            let are_new = |rival: &&String| !results.rivals.contains(rival);
             let rivals: Vec<String> = field.rivals.iter().filter(are_new).cloned().collect();
-            found.rivals.extend(rivals);
-            measure_section(plan, section, &field, found)?;
+            results.rivals.extend(rivals);
+            measure_section(plan, section, &field, results)?;
         }
     }
-    found.noise.push_round(host::spawn_round(plan.samples)?);
+    results.noise.push_round(host::spawn_round(plan.samples)?);
     Ok(())
 }
 
 /// Runs the groups one after another, and measures the noise of the host before each.
-fn measure_section(plan: &Plan, section: Section, field: &Field, found: &mut Found) -> Result<()> {
+fn measure_section(
+    plan: &Plan,
+    section: Section,
+    field: &Field,
+    results: &mut Results,
+) -> Result<()> {
     for group in GROUPS {
         // SDKs use HTTP, so the engine section would only have Docker's.
         let is_elsewhere = group.name == "sdk" && section == Section::Engine;
         if is_elsewhere || !plan.selection.has_group(section, &group) {
             continue;
         }
-        found.noise.push_round(host::spawn_round(plan.samples)?);
+        results.noise.push_round(host::spawn_round(plan.samples)?);
         let (name, start) = (format!("{}.{}", section.name(), group.name), Instant::now());
         let subjects: Vec<&dyn Subject> = field
             .subjects
@@ -172,7 +177,7 @@ fn measure_section(plan: &Plan, section: Section, field: &Field, found: &mut Fou
         let rows = (group.measure)(plan, &subjects)
             .with_context(|| format!("failed to measure `{name}`"))?;
         let is_wanted = |row: &Row| plan.selection.has_row(section, row.id);
-        found.rows.extend(
+        results.rows.extend(
             rows.into_iter()
                 .filter(is_wanted)
                 .map(|row| Row { section, ..row }),

@@ -8,7 +8,7 @@ pub(crate) struct Plan {
     /// Whether this is the short run.
     pub(crate) quick: bool,
     /// Rounds in which subjects take turns.
-    pub(crate) rounds: usize,
+    pub(crate) round_count: usize,
     /// Samples of a sequential figure for a subject that is fast.
     pub(crate) samples: usize,
     /// Sandboxes started at once.
@@ -27,7 +27,7 @@ impl Plan {
         match quick {
             true => Self {
                 quick,
-                rounds: 2,
+                round_count: 2,
                 samples: 20,
                 burst: 20,
                 crowd: 50,
@@ -36,7 +36,7 @@ impl Plan {
             },
             false => Self {
                 quick,
-                rounds: 5,
+                round_count: 5,
                 samples: 200,
                 burst: 100,
                 crowd: 1000,

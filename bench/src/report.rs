@@ -154,25 +154,25 @@ impl Row {
 
     /// Whether our own figure reaches the goal; none when either is missing.
     pub(crate) fn is_goal_met(&self) -> Option<bool> {
-        let (goal, ours) = (self.goal?, self.cells.get(&Column::Sandyard)?.value);
+        let (goal, own_value) = (self.goal?, self.cells.get(&Column::Sandyard)?.value);
         Some(if self.unit.is_more_better() {
-            ours >= goal
+            own_value >= goal
         } else {
-            ours <= goal
+            own_value <= goal
         })
     }
 
     /// Returns how many times better we are than `column`, per sandbox; below one, we are worse.
     pub(crate) fn ratio_to(&self, column: Column) -> Option<f64> {
-        let (ours, theirs) = (self.cells.get(&Column::Sandyard)?, self.cells.get(&column)?);
+        let (own_cell, other_cell) = (self.cells.get(&Column::Sandyard)?, self.cells.get(&column)?);
         if column == Column::Sandyard || self.unit == Unit::Count {
             return None;
         }
         let each = |cell: &Cell| cell.value / cell.batch as f64;
         let ratio = if self.unit.is_more_better() {
-            ours.value / theirs.value
+            own_cell.value / other_cell.value
         } else {
-            each(theirs) / each(ours)
+            each(other_cell) / each(own_cell)
         };
         ratio.is_finite().then_some(ratio)
     }
@@ -210,7 +210,7 @@ pub(crate) struct Report {
 mod tests {
     use super::*;
 
-    fn row(unit: Unit, goal: f64, ours: (f64, usize), theirs: (f64, usize)) -> Row {
+    fn row(unit: Unit, goal: f64, own_cell: (f64, usize), other_cell: (f64, usize)) -> Row {
         let cell = |(value, batch)| Cell {
             value,
             batch,
@@ -218,8 +218,8 @@ mod tests {
             spread: None,
         };
         let cells = BTreeMap::from([
-            (Column::Sandyard, cell(ours)),
-            (Column::DockerApi, cell(theirs)),
+            (Column::Sandyard, cell(own_cell)),
+            (Column::DockerApi, cell(other_cell)),
         ]);
         Row {
             cells,

@@ -6,29 +6,29 @@
 /// tells how much of a difference is noise.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
-    rounds: Vec<Vec<f64>>,
+    samples_by_round: Vec<Vec<f64>>,
 }
 
 impl Samples {
     /// Adds one round.
     pub(crate) fn push_round(&mut self, round: Vec<f64>) {
-        self.rounds.push(round);
+        self.samples_by_round.push(round);
     }
 
     /// Counts the samples of all rounds.
     pub(crate) fn count(&self) -> usize {
-        self.rounds.iter().map(Vec::len).sum()
+        self.samples_by_round.iter().map(Vec::len).sum()
     }
 
     /// Returns the `percent`th percentile over all rounds, or none when nothing was sampled.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
-        percentile(self.rounds.concat(), percent)
+        percentile(self.samples_by_round.concat(), percent)
     }
 
     /// Returns (highest − lowest) / middle of the rounds' medians: 0.1 means the rounds agree within ten per cent.
     pub(crate) fn spread(&self) -> Option<f64> {
         let medians: Vec<f64> = self
-            .rounds
+            .samples_by_round
             .iter()
             .filter_map(|round| percentile(round.clone(), 50.0))
             .collect();
@@ -53,9 +53,9 @@ pub(crate) fn percentile(mut samples: Vec<f64>, percent: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn samples(rounds: &[&[f64]]) -> Samples {
+    fn samples(values_by_round: &[&[f64]]) -> Samples {
         Samples {
-            rounds: rounds.iter().map(|round| round.to_vec()).collect(),
+            samples_by_round: values_by_round.iter().map(|round| round.to_vec()).collect(),
         }
     }
 

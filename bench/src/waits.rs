@@ -21,7 +21,7 @@ pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<(String, usize)>) {
         let watcher = scope.spawn(|| {
             let mut met = HashMap::new();
             while !is_over.load(Ordering::Relaxed) {
-                look(&mut met);
+                count_waiting_stacks(&mut met);
                 std::thread::sleep(INTERVAL);
             }
             met
@@ -35,7 +35,7 @@ pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<(String, usize)>) {
 }
 
 /// Counts the stack of each waiting process. Skips processes that end meanwhile.
-fn look(met: &mut HashMap<String, usize>) {
+fn count_waiting_stacks(met: &mut HashMap<String, usize>) {
     let Ok(processes) = fs::read_dir("/proc") else {
         return;
     };

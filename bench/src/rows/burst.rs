@@ -12,7 +12,7 @@ use crate::stats::Samples;
 /// Measures the wall time until all of a burst have run a command; the median of as many bursts as there are rounds.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut walls: BTreeMap<_, (usize, Samples)> = BTreeMap::new();
-    for round in 0..=plan.rounds {
+    for round in 0..=plan.round_count {
         for subject in subjects {
             let count = subject.burst_size(plan.burst);
             let wall = subject

@@ -18,7 +18,7 @@ pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> 
     with_live(&subjects, |ids| {
         for (subject, id) in subjects.iter().zip(ids) {
             let mut samples = Samples::default();
-            for round in 0..=plan.rounds {
+            for round in 0..=plan.round_count {
                 let elapsed = subject.file_round_trip(id, plan.file_bytes);
                 let Some(elapsed) =
                     elapsed.with_context(|| format!("{:?} failed", subject.column()))?

@@ -18,7 +18,7 @@ const MAX_ROUNDS: usize = 20;
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut figures = Figures::new();
     for subject in lasting(subjects) {
-        let samples = rounds(plan, subject);
+        let samples = sample_rounds(plan, subject);
         subject.keep_ready(0)?;
         if let Some(samples) = samples? {
             figures.insert(subject.column(), samples);
@@ -40,7 +40,7 @@ pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> 
     ])
 }
 
-fn rounds(plan: &Plan, subject: &dyn Live) -> Result<Option<Samples>> {
+fn sample_rounds(plan: &Plan, subject: &dyn Live) -> Result<Option<Samples>> {
     let mut samples = Samples::default();
     for round in 0..=MAX_ROUNDS {
         let ready = subject.keep_ready(READY)?;

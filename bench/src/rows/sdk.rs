@@ -49,17 +49,17 @@ fn rows(
         Some(count as f64),
     );
     for subject in subjects {
-        let asked = match order {
+        let sample_count = match order {
             SdkOrder::OneByOne => subject.samples(count),
             SdkOrder::AtOnce => subject.burst_size(count),
         };
-        let Some(run) = subject.with_sdk(order, asked)? else {
+        let Some(run) = subject.with_sdk(order, sample_count)? else {
             continue;
         };
         let cell = Cell {
             value: run.millis.len() as f64,
-            batch: asked,
-            samples: asked,
+            batch: sample_count,
+            samples: sample_count,
             spread: None,
         };
         worked.cells.insert(subject.column(), cell);

@@ -26,11 +26,11 @@ impl Bubblewrap {
         spawn::run(Command::new(&self.program).arg("--version"))
     }
 
-    fn command(&self, inside: &[&str]) -> Command {
+    fn command(&self, sandbox_command: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(["--unshare-all", "--ro-bind", "/", "/"])
-            .args(inside);
+            .args(sandbox_command);
         command
     }
 }

@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Sends one message to a tool server, in a session or to begin one; gives the session's id and the answer.
-    pub(super) fn tell(
+    pub(super) fn send_message(
         &mut self,
         path: &str,
         session: Option<&str>,

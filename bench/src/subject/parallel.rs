@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_order_whoever_made_them() {
+    fn results_come_in_order_of_their_index() {
         let squares = each(50, 4, || Ok(2), |power, index| Ok(index.pow(*power))).unwrap();
         assert_eq!(
             squares,

@@ -54,7 +54,7 @@ mod tests {
     use crate::config::AuthConfig;
     use crate::users::UserChange;
 
-    async fn opened() -> (Auth, Store, Clock) {
+    async fn open_auth() -> (Auth, Store, Clock) {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let clock = Clock::manual(1_000_000);
         let auth = Auth::open(store.clone(), clock.clone(), AuthConfig::default());
@@ -67,7 +67,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_on_this_server_is_seen_at_once() {
-        let (auth, ..) = opened().await;
+        let (auth, ..) = open_auth().await;
         assert!(!auth.is_disabled("nobody at all").await.unwrap());
         for is_disabled in [false, true, false] {
             let change = UserChange {
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_by_another_server_is_seen_after_the_cache_expires() {
-        let (auth, store, clock) = opened().await;
+        let (auth, store, clock) = open_auth().await;
         assert!(!auth.is_disabled("alice").await.unwrap());
         let patch = UserPatch {
             is_disabled: Some(true),

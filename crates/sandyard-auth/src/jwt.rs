@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_malformed() {
+    fn other_text_is_malformed() {
         let long = "a".repeat(MAX_LEN) + ".b.c";
         for text in [
             "",

@@ -30,10 +30,10 @@ impl KeyCache {
         &self,
         since: Generation,
         hash: &str,
-        found: (ApiKey, User),
+        entry: (ApiKey, User),
         read_ms: i64,
     ) {
-        self.0.insert(since, hash, found, read_ms);
+        self.0.insert(since, hash, entry, read_ms);
     }
 
     /// Says whether the use of a key has to be saved now: once a minute, and to one caller only.
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use sandyard_core::{Role, Scope};
 
-    fn found() -> (ApiKey, User) {
+    fn key_and_user() -> (ApiKey, User) {
         let key = ApiKey {
             id: "k1".to_owned(),
             owner: "alice".to_owned(),
@@ -89,8 +89,8 @@ mod tests {
     fn use_is_saved_once_a_minute() {
         let cache = KeyCache::default();
         let since = cache.find("h", 5000).unwrap_err();
-        cache.insert(since, "h", found(), 5000);
-        let (key, _) = found();
+        cache.insert(since, "h", key_and_user(), 5000);
+        let (key, _) = key_and_user();
         assert!(cache.is_touch_due("h", &key, 5000));
         assert!(!cache.is_touch_due("h", &key, 5000));
         assert!(!cache.is_touch_due("h", &key, 64_999));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_malformed() {
+    fn other_text_is_malformed() {
         for text in [
             "",
             ".",

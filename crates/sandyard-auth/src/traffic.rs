@@ -39,25 +39,25 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_for_its_sandbox_and_outlives_the_server() {
         let store = Store::open("sqlite::memory:").await.unwrap();
-        let (ours, other) = (id("abcdefghijklmnopqrst"), id("abcdefghijklmnopqrsu"));
+        let (first_id, second_id) = (id("abcdefghijklmnopqrst"), id("abcdefghijklmnopqrsu"));
         let first = auth(store.clone()).await;
-        let token = first.traffic_token(&ours);
-        assert!(first.is_traffic_token(&ours, &token));
-        assert!(!first.is_traffic_token(&other, &token));
-        assert!(auth(store).await.is_traffic_token(&ours, &token));
-        let elsewhere = auth(Store::open("sqlite::memory:").await.unwrap()).await;
-        assert!(!elsewhere.is_traffic_token(&ours, &token));
+        let token = first.traffic_token(&first_id);
+        assert!(first.is_traffic_token(&first_id, &token));
+        assert!(!first.is_traffic_token(&second_id, &token));
+        assert!(auth(store).await.is_traffic_token(&first_id, &token));
+        let other_store = auth(Store::open("sqlite::memory:").await.unwrap()).await;
+        assert!(!other_store.is_traffic_token(&first_id, &token));
     }
 
     #[tokio::test]
     async fn no_other_text_is_the_token() {
         let auth = auth(Store::open("sqlite::memory:").await.unwrap()).await;
-        let ours = id("abcdefghijklmnopqrst");
-        let token = auth.traffic_token(&ours);
-        let link = auth.sign_preview(&ours, 80, i64::MAX);
+        let first_id = id("abcdefghijklmnopqrst");
+        let token = auth.traffic_token(&first_id);
+        let link = auth.sign_preview(&first_id, 80, i64::MAX);
         let long = "A".repeat(100_000);
         for wrong in ["", "=", &token[..42], &format!("{token}A"), &link, &long] {
-            assert!(!auth.is_traffic_token(&ours, wrong), "{wrong}");
+            assert!(!auth.is_traffic_token(&first_id, wrong), "{wrong}");
         }
     }
 

@@ -56,7 +56,7 @@ impl ApiError {
     pub fn from_body(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).into_owned();
         let parsed: Body = serde_json::from_slice(body).unwrap_or_default();
-        let said = match parsed.detail {
+        let detail = match parsed.detail {
             Some(serde_json::Value::String(detail)) => detail,
             Some(detail) => detail.to_string(),
             None if text.trim().is_empty() => format!("the server answered {status}"),
@@ -69,7 +69,7 @@ impl ApiError {
                 Some(code) => code.to_string(),
                 None => String::new(),
             },
-            detail: said,
+            detail,
             hint: parsed.hint,
             field: parsed.field,
             retry_after,
@@ -87,8 +87,8 @@ impl ApiError {
 
 /// Beginning of a body in another format; [`ApiError::body`] has all of it.
 fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 300;
-    match text.char_indices().nth(ENOUGH) {
+    const MAX_CHARS: usize = 300;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -256,16 +256,16 @@ impl McpChannel {
         Ok(())
     }
 
-    async fn read_body(&self, mut response: Response, most: usize) -> Result<Vec<u8>> {
+    async fn read_body(&self, mut response: Response, max_bytes: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(bytes) = response
             .chunk()
             .await
             .map_err(|error| self.client.failed(OPERATION, error))?
         {
-            if body.len() + bytes.len() > most {
+            if body.len() + bytes.len() > max_bytes {
                 return Err(protocol(format!(
-                    "the response is larger than {most} bytes"
+                    "the response is larger than {max_bytes} bytes"
                 )));
             }
             body.extend_from_slice(&bytes);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn localhost_and_numbers_need_nobody() {
+    fn localhost_and_numbers_need_no_name_server() {
         let both: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         for name in ["localhost", "LocalHost.", "3000-abc.localhost"] {
             assert_eq!(well_known(name), Some(both.clone()), "{name}");

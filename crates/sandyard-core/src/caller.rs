@@ -138,7 +138,7 @@ impl Caller {
     }
 
     /// Says whether the caller may see and change what belongs to `owner`.
-    pub fn owns(&self, owner: &str) -> bool {
+    pub fn can_access(&self, owner: &str) -> bool {
         self.is_admin() || self.name == owner
     }
 }
@@ -155,8 +155,8 @@ mod tests {
             scopes: Scope::ALL.to_vec(),
             via: "key:1".to_owned(),
         };
-        assert!(alice.owns("alice") && !alice.owns("bob"));
+        assert!(alice.can_access("alice") && !alice.can_access("bob"));
         assert!(!alice.has(Scope::Admin), "a scope does not make an admin");
-        assert!(Caller::local().owns("bob"));
+        assert!(Caller::local().can_access("bob"));
     }
 }

@@ -31,13 +31,13 @@ impl Default for Limits {
 
 /// Says which limit is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}_limit` must be {allowed} (got {asked})")]
+#[error("`{field}_limit` must be {allowed} (got {requested})")]
 pub struct LimitsError {
     /// The limit in question.
     pub field: &'static str,
-    /// What was asked for.
-    pub asked: String,
-    /// What may be asked for.
+    /// The requested value.
+    pub requested: String,
+    /// The range of valid values.
     pub allowed: String,
 }
 
@@ -50,8 +50,8 @@ impl Limits {
         disk_bytes: 16 << 20,
     };
 
-    /// The most a caller may ask for where the settings say nothing and the host's size is not known, as at a cloud.
-    pub const MOST: Self = Self {
+    /// The maximum where the settings have none and the host's size is not known, as at a cloud.
+    pub const DEFAULT_MAX: Self = Self {
         memory_bytes: 64 << 30,
         cpu_millis: 64_000,
         pids: 65_536,
@@ -80,17 +80,17 @@ impl Limits {
         }
     }
 
-    /// Checks each limit against the least that works and `most`.
-    pub fn check(&self, most: &Self) -> Result<(), LimitsError> {
+    /// Checks each limit against the least that works and `max`.
+    pub fn check(&self, max: &Self) -> Result<(), LimitsError> {
         let sized = |bytes: u64| Size(bytes).readable();
-        let range = |field, asked: u64, least: u64, most: u64, text: &dyn Fn(u64) -> String| {
-            if (least..=most).contains(&asked) {
+        let range = |field, requested: u64, least: u64, max: u64, text: &dyn Fn(u64) -> String| {
+            if (least..=max).contains(&requested) {
                 return Ok(());
             }
             Err(LimitsError {
                 field,
-                asked: text(asked),
-                allowed: format!("between {} and {}", text(least), text(most)),
+                requested: text(requested),
+                allowed: format!("between {} and {}", text(least), text(max)),
             })
         };
         let least = Self::LEAST;
@@ -98,14 +98,14 @@ impl Limits {
             "memory",
             self.memory_bytes,
             least.memory_bytes,
-            most.memory_bytes,
+            max.memory_bytes,
             &sized,
         )?;
         range(
             "disk",
             self.disk_bytes,
             least.disk_bytes,
-            most.disk_bytes,
+            max.disk_bytes,
             &sized,
         )?;
         let cores = |millis: u64| format!("{} cores", millis as f64 / 1000.0);
@@ -113,14 +113,14 @@ impl Limits {
             "cpu",
             self.cpu_millis.into(),
             least.cpu_millis.into(),
-            most.cpu_millis.into(),
+            max.cpu_millis.into(),
             &cores,
         )?;
         range(
             "pids",
             self.pids.into(),
             least.pids.into(),
-            most.pids.into(),
+            max.pids.into(),
             &|count| format!("{count} processes"),
         )
     }
@@ -155,22 +155,22 @@ impl PartialLimits {
 /// What an operator has decided about limits; all of it may be left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitPolicy {
-    /// What a sandbox gets when nothing is asked for.
+    /// Limits of a sandbox whose request has none.
     pub default: PartialLimits,
-    /// The most that may be asked for.
-    pub most: PartialLimits,
+    /// The largest limits that a request may have.
+    pub max: PartialLimits,
 }
 
 impl LimitPolicy {
-    /// The default and maximum limits in force, where `most` holds for maxima that are left open.
+    /// The default and maximum limits in force, where `max` holds for maxima that are left open.
     ///
-    /// A default that somebody decided raises such a maximum. One that nobody decided is brought down to the maximum.
+    /// A configured default raises such a maximum. A default that is not configured is lowered to the maximum.
     #[must_use]
-    pub fn resolve(&self, most: &Limits) -> (Limits, Limits) {
+    pub fn resolve(&self, max: &Limits) -> (Limits, Limits) {
         let decided = self.default.or(&Limits::LEAST);
-        let most = self.most.or(&most.most_of(&decided));
-        let default = self.default.or(&Limits::default()).least_of(&most);
-        (default, most)
+        let max = self.max.or(&max.most_of(&decided));
+        let default = self.default.or(&Limits::default()).least_of(&max);
+        (default, max)
     }
 }
 
@@ -183,35 +183,29 @@ mod tests {
         let host = Limits {
             memory_bytes: 1 << 30,
             cpu_millis: 1000,
-            ..Limits::MOST
+            ..Limits::DEFAULT_MAX
         };
-        let (default, most) = LimitPolicy::default().resolve(&host);
-        assert_eq!(
-            (default.memory_bytes, most.memory_bytes),
-            (1 << 30, 1 << 30)
-        );
-        assert_eq!((default.cpu_millis, most.cpu_millis), (1000, 1000));
+        let (default, max) = LimitPolicy::default().resolve(&host);
+        assert_eq!((default.memory_bytes, max.memory_bytes), (1 << 30, 1 << 30));
+        assert_eq!((default.cpu_millis, max.cpu_millis), (1000, 1000));
         let policy = LimitPolicy {
             default: PartialLimits {
                 cpu_millis: Some(4000),
                 ..PartialLimits::default()
             },
-            most: PartialLimits {
+            max: PartialLimits {
                 memory_bytes: Some(8 << 30),
                 ..PartialLimits::default()
             },
         };
-        let (default, most) = policy.resolve(&host);
-        assert_eq!(
-            (default.memory_bytes, most.memory_bytes),
-            (2 << 30, 8 << 30)
-        );
-        assert_eq!((default.cpu_millis, most.cpu_millis), (4000, 4000));
+        let (default, max) = policy.resolve(&host);
+        assert_eq!((default.memory_bytes, max.memory_bytes), (2 << 30, 8 << 30));
+        assert_eq!((default.cpu_millis, max.cpu_millis), (4000, 4000));
     }
 
     #[test]
     fn defaults_are_in_range() {
-        assert_eq!(Limits::default().check(&Limits::MOST), Ok(()));
+        assert_eq!(Limits::default().check(&Limits::DEFAULT_MAX), Ok(()));
     }
 
     #[test]
@@ -220,7 +214,7 @@ mod tests {
             memory_bytes: 1 << 20,
             ..Limits::default()
         };
-        let error = limits.check(&Limits::MOST).unwrap_err();
+        let error = limits.check(&Limits::DEFAULT_MAX).unwrap_err();
         assert_eq!(
             error.to_string(),
             "`memory_limit` must be between 16 MiB and 64 GiB (got 1 MiB)"

@@ -10,7 +10,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 ///
 /// When the kernel has none.
 pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {
-    // So many come whole, or not at all before the kernel's generator is seeded (getrandom(2)).
+    // Up to 256 bytes come at once, or none before the kernel's generator is seeded (getrandom(2)).
     const { assert!(N <= 256) };
     let mut bytes = [0; N];
     match getrandom(&mut bytes[..], GetRandomFlags::empty()) {

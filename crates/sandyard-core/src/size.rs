@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_sizes_are_refused() {
         for text in ["", "m", "-1g", "2x", "NaN", "inf", "1e400", "999999999t"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }

@@ -72,9 +72,9 @@ impl Settings {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let policy = LimitPolicy {
             default: file.default_limits.read()?,
-            most: file.max_limits.read()?,
+            max: file.max_limits.read()?,
         };
-        let hard_limits = policy.most.or(&UNBOUNDED);
+        let hard_limits = policy.max.or(&UNBOUNDED);
         let (default_limits, max_limits) = policy.resolve(host);
         max_limits
             .check(&UNBOUNDED)
@@ -116,15 +116,15 @@ mod tests {
 
     #[test]
     fn nothing_said_follows_from_the_host() {
-        let settings = Settings::parse("{}", &Limits::MOST).expect("parse");
+        let settings = Settings::parse("{}", &Limits::DEFAULT_MAX).expect("parse");
         assert_eq!(
             (settings.default_limits, settings.max_limits),
-            (Limits::default(), Limits::MOST)
+            (Limits::default(), Limits::DEFAULT_MAX)
         );
         assert_eq!(settings.hard_limits, UNBOUNDED);
         let small = Limits {
             memory_bytes: 1 << 30,
-            ..Limits::MOST
+            ..Limits::DEFAULT_MAX
         };
         let settings = Settings::parse("{}", &small).expect("parse");
         assert_eq!(settings.default_limits.memory_bytes, 1 << 30);
@@ -134,7 +134,7 @@ mod tests {
     fn what_is_said_counts_and_the_rest_stays() {
         let text =
             r#"{"default_limits": {"memory": "1g", "cpu": 0.5}, "max_limits": {"disk": "1g"}}"#;
-        let settings = Settings::parse(text, &Limits::MOST).expect("parse");
+        let settings = Settings::parse(text, &Limits::DEFAULT_MAX).expect("parse");
         assert_eq!(settings.default_limits.memory_bytes, 1 << 30);
         assert_eq!(settings.default_limits.cpu_millis, 500);
         assert_eq!(
@@ -142,7 +142,10 @@ mod tests {
             1 << 30,
             "brought down to the maximum"
         );
-        assert_eq!(settings.max_limits.memory_bytes, Limits::MOST.memory_bytes);
+        assert_eq!(
+            settings.max_limits.memory_bytes,
+            Limits::DEFAULT_MAX.memory_bytes
+        );
     }
 
     #[test]
@@ -159,7 +162,7 @@ mod tests {
                 "default_limits: `memory_limit`",
             ),
         ] {
-            let message = Settings::parse(text, &Limits::MOST).expect_err(text);
+            let message = Settings::parse(text, &Limits::DEFAULT_MAX).expect_err(text);
             assert!(message.contains(problem), "{message}");
         }
     }

@@ -193,10 +193,10 @@ async fn look_up(
     address: Option<Ipv4Addr>,
 ) -> Bytes {
     let grant = sandbox.grant();
-    let ground = gateway.ground();
+    let operator_rules = gateway.operator_rules();
     let judge = |name: &str| {
         sandbox.may_look_up()?;
-        grant.policy.judge_name(&ground, name, None)
+        grant.policy.judge_name(&operator_rules, name, None)
     };
     // For any name: names that bypass the proxy are resolved here, or not at all.
     let uses_proxy = gateway.dialer.uses_resolving_proxy("name.invalid", 443);

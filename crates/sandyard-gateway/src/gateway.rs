@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) max_connections: usize,
     /// Connection slots of each owner's sandboxes together, while there are any.
     owner_connections: Mutex<HashMap<String, Weak<Semaphore>>>,
-    ground: RwLock<Arc<OperatorRules>>,
+    operator_rules: RwLock<Arc<OperatorRules>>,
 }
 
 struct Attached {
@@ -86,7 +86,7 @@ impl Gateway {
             connections: Arc::new(Semaphore::new(max_connections)),
             max_connections,
             owner_connections: Mutex::default(),
-            ground: RwLock::new(Arc::new(ground(&settings))),
+            operator_rules: RwLock::new(Arc::new(operator_rules(&settings))),
             settings,
         });
         let threads = Threads::start()?;
@@ -223,9 +223,12 @@ impl Drop for Attached {
 
 impl Inner {
     /// The operator's rules at this moment.
-    pub(crate) fn ground(&self) -> Arc<OperatorRules> {
-        let ground = self.ground.read().unwrap_or_else(PoisonError::into_inner);
-        ground.clone()
+    pub(crate) fn operator_rules(&self) -> Arc<OperatorRules> {
+        let operator_rules = self
+            .operator_rules
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        operator_rules.clone()
     }
 
     /// Maximum number of connections of one owner's sandboxes: half of all, so that one owner cannot take them all.
@@ -256,19 +259,19 @@ impl Inner {
             tokio::select! {
                 _ = flush.tick() => self.recorder.flush(),
                 _ = addresses.tick() => {
-                    let ground = Arc::new(ground(&self.settings));
-                    *self.ground.write().unwrap_or_else(PoisonError::into_inner) = ground;
+                    let operator_rules = Arc::new(operator_rules(&self.settings));
+                    *self.operator_rules.write().unwrap_or_else(PoisonError::into_inner) = operator_rules;
                 }
             }
         }
     }
 }
 
-fn ground(settings: &GatewaySettings) -> OperatorRules {
+fn operator_rules(settings: &GatewaySettings) -> OperatorRules {
     OperatorRules {
         reachable: settings.reachable.clone(),
         denied: settings.denied.clone(),
-        own: host_addresses(),
+        host_addresses: host_addresses(),
     }
 }
 

@@ -230,7 +230,7 @@ mod tests {
                 Flow {
                     denial: Some(Denial::NameMismatch {
                         name: "good.test".into(),
-                        said: requested.into(),
+                        requested: requested.into(),
                     }),
                     ..refusal("good.test")
                 },

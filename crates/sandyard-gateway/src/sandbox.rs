@@ -173,15 +173,15 @@ pub(crate) fn too_many(limit: String) -> Denial {
 #[derive(Debug, Default)]
 pub(crate) struct ByteCounters {
     /// From the sandbox.
-    pub(crate) sent: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
     /// To the sandbox.
-    pub(crate) received: AtomicU64,
+    pub(crate) received_bytes: AtomicU64,
 }
 
 impl ByteCounters {
     /// Bytes from the sandbox and to it.
     pub(crate) fn read(&self) -> (u64, u64) {
-        let sent = self.sent.load(Ordering::Relaxed);
-        (sent, self.received.load(Ordering::Relaxed))
+        let sent_bytes = self.sent_bytes.load(Ordering::Relaxed);
+        (sent_bytes, self.received_bytes.load(Ordering::Relaxed))
     }
 }

@@ -78,9 +78,9 @@ async fn what_is_broken_off_does_not_look_like_an_end() {
 }
 
 #[tokio::test]
-async fn bytes_arrive_in_order_whatever_room_there_is() {
-    for room in [1, 7, 1000, 1 << 20] {
-        let ((server, _a), (_container, mut to_container)) = linked(room);
+async fn bytes_arrive_in_order_with_buffers_of_any_size() {
+    for buffer_bytes in [1, 7, 1000, 1 << 20] {
+        let ((server, _a), (_container, mut to_container)) = linked(buffer_bytes);
         let (mut one, mut other) = connected(&server, &mut to_container).await;
         let sent: Vec<u8> = (0..100_000_u32)
             .map(|number| (number % 251) as u8)
@@ -93,7 +93,7 @@ async fn bytes_arrive_in_order_whatever_room_there_is() {
         });
         let mut received = Vec::new();
         other.read_to_end(&mut received).await.expect("read");
-        assert!(received == sent, "room for {room}");
+        assert!(received == sent, "buffers of {buffer_bytes} bytes");
         drop(writing.await.expect("written"));
     }
 }

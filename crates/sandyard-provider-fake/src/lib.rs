@@ -88,7 +88,7 @@ impl FakeProvider {
                     ..Capabilities::ALL
                 },
                 default_limits: sandyard_core::Limits::default(),
-                max_limits: sandyard_core::Limits::MOST,
+                max_limits: sandyard_core::Limits::DEFAULT_MAX,
                 default_template: TEMPLATE.to_owned(),
                 limitations: Vec::new(),
             },

@@ -48,14 +48,14 @@ impl Service {
         self.claim_within(id, operation, CLAIM_WAIT).await
     }
 
-    /// Claims a sandbox, waiting at most `longest` for other operations to finish.
+    /// Claims a sandbox, waiting at most `max_wait` for other operations to finish.
     pub(crate) async fn claim_within(
         &self,
         id: &SandboxId,
         operation: Operation,
-        longest: Duration,
+        max_wait: Duration,
     ) -> ServiceResult<Claim> {
-        let deadline = tokio::time::Instant::now() + longest;
+        let deadline = tokio::time::Instant::now() + max_wait;
         let local_lock = tokio::time::timeout_at(deadline, self.locks().lock(id))
             .await
             .map_err(|_| busy(id))?;
@@ -70,13 +70,13 @@ impl Service {
                 .await?;
             match outcome {
                 ClaimOutcome::Claimed(row) => {
-                    return Ok(Claim::held(self.clone(), *row, holder, Some(local_lock)));
+                    return Ok(Claim::new(self.clone(), *row, holder, Some(local_lock)));
                 }
                 ClaimOutcome::Missing => return Err(ServiceError::no_sandbox(id.as_str())),
-                ClaimOutcome::Held { .. } if tokio::time::Instant::now() > deadline => {
+                ClaimOutcome::Busy { .. } if tokio::time::Instant::now() > deadline => {
                     return Err(busy(id));
                 }
-                ClaimOutcome::Held { .. } => {
+                ClaimOutcome::Busy { .. } => {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_millis(250));
                 }
@@ -91,8 +91,8 @@ impl Service {
 }
 
 impl Claim {
-    /// A claim that the store has already.
-    pub(crate) fn held(
+    /// The handle of a claim that the store has recorded already.
+    pub(crate) fn new(
         service: Service,
         row: Sandbox,
         holder: String,

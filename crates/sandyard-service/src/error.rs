@@ -65,7 +65,7 @@ impl ServiceError {
 
     /// The sandbox does not exist, or the caller may not see it. The two look the same.
     pub fn no_sandbox(name: &str) -> Self {
-        let message = format!("no sandbox `{}`", shown(name));
+        let message = format!("no sandbox `{}`", printable(name));
         Self::new(ErrorKind::SandboxNotFound, message).hint("GET /sandboxes lists yours")
     }
 
@@ -144,7 +144,7 @@ impl From<StoreError> for ServiceError {
 }
 
 /// A text from a request, made safe to repeat in a message: without control characters, and cut.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let visible = text.chars().filter(|c| !c.is_control());
     visible.take(64).collect()
 }

@@ -210,8 +210,8 @@ impl Service {
         for (variable, secret) in secrets.of(row) {
             // The sandbox keeps the placeholder it was created with, even if the secret has a new one.
             let placeholder = row.env.get(variable).unwrap_or(&secret.placeholder);
-            let is_same = |known: &SecretGrant| {
-                known.name == secret.name && known.placeholder == *placeholder
+            let is_same = |granted: &SecretGrant| {
+                granted.name == secret.name && granted.placeholder == *placeholder
             };
             if grant.secrets.iter().any(is_same) {
                 continue;

@@ -122,9 +122,9 @@ impl MemoryHold {
         Ok(())
     }
 
-    /// Takes `bytes` more, and waits up to `longest` for others to release theirs.
-    pub async fn grow(&self, bytes: usize, longest: Duration) -> Result<(), Shortage> {
-        let deadline = Instant::now() + longest;
+    /// Takes `bytes` more, and waits up to `max_wait` for others to release theirs.
+    pub async fn grow(&self, bytes: usize, max_wait: Duration) -> Result<(), Shortage> {
+        let deadline = Instant::now() + max_wait;
         loop {
             let released = self.budget.0.released.notified();
             tokio::pin!(released);

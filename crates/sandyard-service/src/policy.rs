@@ -42,9 +42,9 @@ pub(crate) fn check(policy: &NetworkPolicy) -> ServiceResult<()> {
 
 /// Checks a policy whose values are sealed. The values were checked before sealing.
 pub(crate) fn check_sealed(policy: &NetworkPolicy) -> ServiceResult<()> {
-    let mut shown = policy.clone();
-    hide(&mut shown);
-    check(&shown)
+    let mut redacted = policy.clone();
+    hide(&mut redacted);
+    check(&redacted)
 }
 
 /// Replaces every header value.
@@ -105,12 +105,12 @@ pub(crate) fn unseal(
 /// Replaces hidden values of a request by those of the policy `before`.
 pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> ServiceResult<()> {
     map_values(policy, |host, header, value| {
-        let known = before.rules.get(host).into_iter().flatten();
-        let known = known
+        let previous = before.rules.get(host).into_iter().flatten();
+        let previous = previous
             .filter_map(|rule| rule.transform.headers.get(header))
             .next();
-        Ok(match known {
-            Some(known) if value == HIDDEN => known.clone(),
+        Ok(match previous {
+            Some(previous) if value == HIDDEN => previous.clone(),
             _ => value.to_owned(),
         })
     })

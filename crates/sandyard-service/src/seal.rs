@@ -129,8 +129,8 @@ mod tests {
         let opened = sealer.unseal("secret:alice/token", &sealed).unwrap();
         assert_eq!(opened.expose(), "s3cret");
         assert!(sealer.unseal("secret:bob/token", &sealed).is_err());
-        let again = sealer.seal("secret:alice/token", "s3cret").unwrap();
-        assert_ne!(sealed, again, "the same value does not look the same");
+        let second = sealer.seal("secret:alice/token", "s3cret").unwrap();
+        assert_ne!(sealed, second, "the same value does not look the same");
     }
 
     #[test]

@@ -53,10 +53,10 @@ impl Address {
 
 /// The URL without user, password and parameters, for messages.
 pub(crate) fn without_secrets(url: &str) -> String {
-    let shown = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = shown.split_once("://") else {
+    let address = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = address.split_once("://") else {
         // A text that is not a URL may be a misplaced password.
-        let scheme = shown.split_once(':').map_or("", |(scheme, _)| scheme);
+        let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
         return format!("{scheme}…");
     };
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_memory_are_told_apart() {
+    fn files_and_memory_are_distinguished() {
         assert!(matches!(
             Address::parse("sqlite::memory:"),
             Ok(Address::Memory)
@@ -138,8 +138,8 @@ mod tests {
             let Err(error) = Address::parse(url) else {
                 panic!("`{url}` was taken");
             };
-            let shown = format!("{error} {error:?}");
-            assert!(!shown.contains("hunter2"), "{shown}");
+            let output = format!("{error} {error:?}");
+            assert!(!output.contains("hunter2"), "{output}");
         }
     }
 }

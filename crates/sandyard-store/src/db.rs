@@ -214,19 +214,19 @@ impl Writer {
     /// Begins a transaction. Dropping it before the commit rolls it back.
     pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
         let action = self.action;
-        let (begun, faults) = match &mut self.source {
+        let (started, faults) = match &mut self.source {
             WriterSource::SqlitePool(borrowed) => {
                 let (connection, faults) = borrowed.split();
-                let begun = connection.begin_with("BEGIN IMMEDIATE").await;
-                (begun, Some(faults))
+                let started = connection.begin_with("BEGIN IMMEDIATE").await;
+                (started, Some(faults))
             }
             // A connection whose server does not answer blocks BEGIN, too.
             WriterSource::Pool(pool) => match timeout(STATEMENT_TIMEOUT, begin_on(pool)).await {
-                Ok(begun) => (begun, None),
+                Ok(started) => (started, None),
                 Err(_) => (Err(sqlx::Error::PoolTimedOut), None),
             },
         };
-        let transaction = begun.map_err(|error| failure(action, faults, &error))?;
+        let transaction = started.map_err(|error| failure(action, faults, &error))?;
         Ok(Tx {
             transaction,
             action,
@@ -262,7 +262,7 @@ async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any
     for _ in 1..attempts {
         match pool.begin().await {
             Err(error) if is_broken(&error) => {}
-            begun => return begun,
+            started => return started,
         }
     }
     pool.begin().await

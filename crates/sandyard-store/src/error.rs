@@ -73,13 +73,13 @@ pub enum StoreError {
     },
     /// A newer version has changed the tables; this one would damage them.
     #[error(
-        "the database has schema version {found}, but this program supports up to version {known}: run a newer version, or restore an older database"
+        "the database has schema version {version}, but this program supports up to version {supported}: run a newer version, or restore an older database"
     )]
     TooNew {
         /// The schema version of the database.
-        found: i64,
+        version: i64,
         /// The newest schema version that this program supports.
-        known: i64,
+        supported: i64,
     },
 }
 

@@ -84,11 +84,11 @@ impl Store {
         ] {
             loop {
                 let purge = sql(purge).int(before_ms).int(PURGE_CHUNK);
-                let gone = self.db.execute("deleting old history", purge).await?;
-                if gone == 0 {
+                let deleted = self.db.execute("deleting old history", purge).await?;
+                if deleted == 0 {
                     break;
                 }
-                count += gone;
+                count += deleted;
             }
         }
         Ok(count)

@@ -29,19 +29,19 @@ pub(crate) async fn migrate(db: &Db) -> StoreResult<()> {
     let rows = tx
         .rows(sql("SELECT MAX(version) FROM schema_version"))
         .await?;
-    let found = match rows.first() {
+    let version = match rows.first() {
         Some(row) => Record::first_int("schema_version", row)?.unwrap_or(0),
         None => 0,
     };
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::TooNew { found, known });
+    let supported = MIGRATIONS.len() as i64;
+    if version > supported {
+        return Err(StoreError::TooNew { version, supported });
     }
-    for (migration, version) in MIGRATIONS.into_iter().zip(1..) {
-        if version > found {
+    for (migration, number) in MIGRATIONS.into_iter().zip(1..) {
+        if number > version {
             tx.script(migration).await?;
             let applied = sql("INSERT INTO schema_version (version, applied_ms) VALUES ($1, $2)")
-                .int(version)
+                .int(number)
                 .int(now_ms());
             tx.execute(applied).await?;
         }

@@ -124,7 +124,7 @@ impl Store {
             return Ok(VolumeRemoval::InUse(ids.collect::<StoreResult<_>>()?));
         }
         tx.commit().await?;
-        Ok(VolumeRemoval::Begun)
+        Ok(VolumeRemoval::Started)
     }
 
     /// Deletes the row of a volume.

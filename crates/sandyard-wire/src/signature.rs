@@ -130,8 +130,8 @@ pub fn secrets_match(presented: &str, expected: &str) -> bool {
     is_same(&presented.into(), &expected.into())
 }
 
-fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
-    let difference = one.iter().zip(other).fold(0, |acc, (a, b)| acc | (a ^ b));
+fn is_same(left: &[u8; 32], right: &[u8; 32]) -> bool {
+    let difference = left.iter().zip(right).fold(0, |acc, (a, b)| acc | (a ^ b));
     std::hint::black_box(difference) == 0
 }
 

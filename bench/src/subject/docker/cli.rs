@@ -32,7 +32,7 @@ impl DockerCli {
         Self { config, network }
     }
 
-    fn run(&self, options: &[&str], inside: &[&str]) -> Command {
+    fn run(&self, options: &[&str], container_command: &[&str]) -> Command {
         let (limits, mut command) = (&self.config.limits, self.config.command("run"));
         if self.network == Network::None {
             command.arg("--network=none");
@@ -40,7 +40,10 @@ impl DockerCli {
         command.arg(format!("--memory={}", limits.memory_bytes));
         command.arg(format!("--cpus={}", f64::from(limits.cpu_millis) / 1000.0));
         command.arg(format!("--pids-limit={}", limits.pids));
-        command.args(options).arg(&self.config.image).args(inside);
+        command
+            .args(options)
+            .arg(&self.config.image)
+            .args(container_command);
         command
     }
 

@@ -131,12 +131,13 @@ impl Api {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"},
         }});
         let mut connection = self.connection.borrow_mut();
-        let (session, _) = connection.tell(&path, None, &hello)?;
+        let (session, _) = connection.send_message(&path, None, &hello)?;
         let session = session.context("the tool server began no session")?;
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        connection.tell(&path, Some(&session), &ready)?;
+        connection.send_message(&path, Some(&session), &ready)?;
         let arguments = json!({"file_path": "bench.txt", "content": "a small file\n"});
-        let (_, answer) = connection.tell(&path, Some(&session), &call("Write", &arguments))?;
+        let (_, answer) =
+            connection.send_message(&path, Some(&session), &call("Write", &arguments))?;
         ensure!(
             answer["result"]["isError"] != true,
             "Write returned {answer}"
@@ -149,7 +150,7 @@ impl Api {
     pub(super) fn read_by_tool(&self, id: &str, session: &str) -> Result<()> {
         let question = call("Read", &json!({"file_path": "bench.txt"}));
         let mut connection = self.connection.borrow_mut();
-        let (_, answer) = connection.tell(&tools_path(id), Some(session), &question)?;
+        let (_, answer) = connection.send_message(&tools_path(id), Some(session), &question)?;
         ensure!(
             answer.to_string().contains("a small file"),
             "Read returned {answer}"

@@ -24,16 +24,16 @@ const WIDTH: usize = 32;
 const STALE: Duration = Duration::from_secs(5);
 
 /// Time limit for the pool to fill up.
-const POOL_PATIENCE: Duration = Duration::from_secs(30);
+const POOL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether the server keeps sandboxes ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
-    /// The default number.
+    /// The default number of ready sandboxes.
     Default,
-    /// None.
+    /// No ready sandboxes.
     Empty,
-    /// None, and sandboxes have no egress.
+    /// No ready sandboxes, and sandboxes have no egress.
     EmptyNoGateway,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Server {
     site: Site,
     process: RefCell<Process>,
     connection: RefCell<(Api, Instant)>,
-    made: Cell<usize>,
+    last_number: Cell<usize>,
     sdk: Option<Sdk>,
 }
 
@@ -96,7 +96,7 @@ impl Server {
             site,
             process: RefCell::new(process),
             connection: RefCell::new(connection),
-            made: Cell::new(0),
+            last_number: Cell::new(0),
             sdk,
         })
     }
@@ -135,8 +135,8 @@ impl Server {
     }
 
     fn next_number(&self) -> usize {
-        self.made.set(self.made.get() + 1);
-        self.made.get()
+        self.last_number.set(self.last_number.get() + 1);
+        self.last_number.get()
     }
 
     /// Counts the finished sandboxes of the pool.
@@ -262,7 +262,7 @@ impl Live for Server {
         if self.pool != Pool::Default || count == 0 {
             return Ok(0);
         }
-        let give_up = Instant::now() + POOL_PATIENCE;
+        let give_up = Instant::now() + POOL_TIMEOUT;
         while self.ready_count() < READY {
             ensure!(Instant::now() < give_up, "the pool does not fill up");
             std::thread::sleep(Duration::from_millis(5));
@@ -337,8 +337,8 @@ impl Live for Server {
         }
         let argv = self.site.download_by_name(bytes);
         let printed = self.ask(|api| api.run(id, &argv))?;
-        let ours = site::read_download(&printed, bytes)?;
-        Ok(Some([ours, self.site.download_directly(bytes)?]))
+        let through_gateway = site::read_download(&printed, bytes)?;
+        Ok(Some([through_gateway, self.site.download_directly(bytes)?]))
     }
 
     fn has_tools(&self) -> bool {

@@ -15,10 +15,10 @@ use crate::memory;
 use crate::subject::engine::OwnEngine;
 
 /// Time limit for a server to answer.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time limit for a server to stop, longer than its grace period for running requests.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -74,7 +74,7 @@ impl Process {
     }
 
     fn wait_until_it_answers(&mut self) -> Result<()> {
-        let give_up = Instant::now() + START_PATIENCE;
+        let give_up = Instant::now() + START_TIMEOUT;
         loop {
             let answer = Api::open(self.address).and_then(|api| api.health());
             let Err(error) = answer else {
@@ -144,7 +144,7 @@ fn end(pid: u32, mut is_over: impl FnMut() -> Result<bool>) -> Result<()> {
             return Ok(());
         }
         kill_process(target, signal).ok();
-        let give_up = Instant::now() + STOP_PATIENCE;
+        let give_up = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < give_up {
             if is_over()? {
                 return Ok(());

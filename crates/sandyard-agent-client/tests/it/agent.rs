@@ -40,7 +40,7 @@ impl Agent {
         agent
     }
 
-    /// Waits until no command is left: what is told of one's end may come before it is forgotten.
+    /// Waits until no command remains: the end of a command may be reported before the agent removes it from its list.
     pub(crate) async fn until_idle(&self) {
         tokio::time::timeout(Duration::from_secs(120), async {
             while !self.client.list().await.expect("a list").is_empty() {
@@ -65,7 +65,7 @@ impl Drop for Agent {
     }
 }
 
-/// Builds the agent, once, unless it is given. It is no dependency of this crate, so nobody else sees to it.
+/// Builds the agent once, unless its path is given. It is not a dependency of this crate, so Cargo does not build it.
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {

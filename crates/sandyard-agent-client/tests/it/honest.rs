@@ -41,8 +41,8 @@ async fn unary_calls_share_a_connection() {
     .await;
 }
 
-/// Asserts something that holds while connections are trusted, which is not for long. Where the machine was too busy for that,
-/// it is looked at again.
+/// Asserts a condition that holds only for the short time for which connections are trusted. Repeats the check if the machine was
+/// too busy to finish it in that time.
 async fn in_time(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..20 {
         let started = std::time::Instant::now();
@@ -295,7 +295,7 @@ async fn an_agent_behind_tcp_is_reached_too() {
     server.await.expect("no panic");
 }
 
-/// A way that counts how often it was gone.
+/// An endpoint that counts its connections.
 struct Detour {
     to: Endpoint,
     times: std::sync::atomic::AtomicUsize,
@@ -329,7 +329,7 @@ async fn an_agent_behind_a_custom_endpoint_is_reached_and_its_connection_reused(
     .await;
 }
 
-/// A way by somebody's proxy, which goes by headers and leads to ports by itself.
+/// An endpoint behind a proxy that routes by headers and reaches the ports of the sandbox itself.
 struct Proxied {
     to: Endpoint,
     headers: http::HeaderMap,
@@ -392,11 +392,11 @@ async fn headers_of_a_proxy_replace_those_of_the_client() {
         let name = http::HeaderName::from_static(name);
         (name, http::HeaderValue::from_static(value))
     });
-    let way = Proxied {
+    let proxied = Proxied {
         to: server.endpoint(),
         headers: headers.into_iter().collect(),
     };
-    let client = AgentClient::new(Endpoint::Custom(std::sync::Arc::new(way)));
+    let client = AgentClient::new(Endpoint::Custom(std::sync::Arc::new(proxied)));
     assert!(!client.endpoint().is_host_connection());
     let client = client
         .with_access_token("ours")

@@ -115,8 +115,13 @@ async fn what_is_not_http_or_not_the_expected_json_breaks_the_protocol() {
         reply("204 No Content", ""),
     ] {
         let server = Server::replying(&invalid);
-        let shown = String::from_utf8_lossy(&invalid[..invalid.len().min(80)]).into_owned();
-        assert_eq!(kind(server.client().list().await), "protocol", "{shown}");
+        let start_of_reply =
+            String::from_utf8_lossy(&invalid[..invalid.len().min(80)]).into_owned();
+        assert_eq!(
+            kind(server.client().list().await),
+            "protocol",
+            "{start_of_reply}"
+        );
     }
 }
 

@@ -74,23 +74,23 @@ async fn a_run_gives_both_outputs_and_the_exit_code() {
 async fn what_cannot_run_is_refused_with_a_code() {
     let agent = Agent::start().await;
     let options = RunOptions::default();
-    let nowhere = ProcessConfig {
+    let without_directory = ProcessConfig {
         cwd: Some("/nonexistent".into()),
         ..sh("true")
     };
     let error = agent
         .client
-        .run(nowhere, &options)
+        .run(without_directory, &options)
         .await
         .expect_err("no such directory");
     assert_eq!(error.code(), Some(Code::InvalidArgument));
-    let nobody = RunOptions {
+    let as_unknown_user = RunOptions {
         user: Some("no-such-user".into()),
         ..options
     };
     let error = agent
         .client
-        .run(sh("true"), &nobody)
+        .run(sh("true"), &as_unknown_user)
         .await
         .expect_err("no such user");
     assert_eq!(error.code(), Some(Code::Unauthenticated));
@@ -142,10 +142,10 @@ async fn a_stream_of_input_waits_for_a_command_that_reads_late() {
 #[tokio::test]
 async fn a_stream_of_input_fails_when_its_command_is_gone() {
     let agent = Agent::start().await;
-    let nobody = ProcessSelector::Pid(1 << 30);
+    let no_process = ProcessSelector::Pid(1 << 30);
     // The refusal may come with the opening, a later send or at the end.
     let result = async {
-        let mut input = agent.client.open_input(nobody, InputTo::Stdin).await?;
+        let mut input = agent.client.open_input(no_process, InputTo::Stdin).await?;
         input.send("x".into()).await?;
         input.finish().await
     };

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::server::{Server, kind, read_head, read_request, reply};
 
-const WRITTEN: &str = r#"[{"path":"/home/user/a b","name":"a b","type":"file"}]"#;
+const UPLOAD_REPLY: &str = r#"[{"path":"/home/user/a b","name":"a b","type":"file"}]"#;
 
 #[tokio::test]
 async fn a_file_is_read_whole_and_its_size_known() {
@@ -68,7 +68,7 @@ async fn a_write_carries_path_user_and_bytes() {
         assert!(head.contains("authorization: Basic cm9vdDo=\r\n"), "{head}");
         assert_eq!(body, b"content");
         stream
-            .write_all(&reply("200 OK", WRITTEN))
+            .write_all(&reply("200 OK", UPLOAD_REPLY))
             .await
             .expect("a client");
     });
@@ -91,7 +91,7 @@ async fn a_reader_is_streamed_to_its_end() {
         }
         assert!(body.iter().filter(|&&byte| byte == b'z').count() == 1_000_000);
         stream
-            .write_all(&reply("200 OK", WRITTEN))
+            .write_all(&reply("200 OK", UPLOAD_REPLY))
             .await
             .expect("a client");
     });
@@ -137,7 +137,7 @@ async fn a_reader_that_takes_its_time_is_no_timeout() {
             stream.read_buf(&mut body).await.expect("more");
         }
         stream
-            .write_all(&reply("200 OK", WRITTEN))
+            .write_all(&reply("200 OK", UPLOAD_REPLY))
             .await
             .expect("a client");
     });

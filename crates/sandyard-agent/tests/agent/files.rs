@@ -82,10 +82,10 @@ fn compressed_bodies_work_in_both_directions() {
     let reply = upload(&agent, "f", &[("content-encoding", "gzip")], &packed);
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(std::fs::read(agent.path("f")).unwrap(), text);
-    let wanted = [("accept-encoding", "gzip")];
+    let accept_gzip = [("accept-encoding", "gzip")];
     let reply = agent
         .host()
-        .request("GET", &url(&agent.path("f")), &wanted, b"");
+        .request("GET", &url(&agent.path("f")), &accept_gzip, b"");
     assert_eq!(reply.header("content-encoding"), Some("gzip"));
     let mut unpacked = flate2::write::GzDecoder::new(Vec::new());
     unpacked.write_all(&reply.body).unwrap();

@@ -1,4 +1,4 @@
-//! The two doors: who may do what, and what only the host may do.
+//! The two listeners: who may do what, and what only the host may do.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

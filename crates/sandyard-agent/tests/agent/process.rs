@@ -37,11 +37,11 @@ fn a_command_gets_its_environment_and_directory() {
 
 #[test]
 fn a_command_runs_as_the_user_it_is_for_where_that_is_possible() {
-    let nobody = format!("Basic {}", encode_base64(b"nobody:"));
+    let user_header = format!("Basic {}", encode_base64(b"nobody:"));
     let request = json!({"process": {"cmd": "sh", "args": ["-c", "echo $USER; id -u; id -G"]}});
     let run = |agent: &Agent| {
         let outcome = agent
-            .start_process(&request, &[("authorization", &nobody)])
+            .start_process(&request, &[("authorization", &user_header)])
             .finish();
         outcome.stdout_text()
     };
@@ -91,10 +91,10 @@ fn commands_that_cannot_start_say_why() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(reply_bytes), "{request}: {message}");
     }
-    let nobody = format!("Basic {}", encode_base64(b"no-such-user:"));
+    let as_unknown_user = format!("Basic {}", encode_base64(b"no-such-user:"));
     let request = json!({"process": {"cmd": "true"}});
     let error = agent
-        .start_process(&request, &[("authorization", &nobody)])
+        .start_process(&request, &[("authorization", &as_unknown_user)])
         .error();
     assert_eq!(error["code"], "unauthenticated");
     assert_eq!(error["message"], "invalid username: 'no-such-user'");

@@ -1,4 +1,4 @@
-//! Answers that are given before the request's body was read: whoever asked can read them and go on.
+//! Answers that are sent before the request's body was read: the client can read them and continue.
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};

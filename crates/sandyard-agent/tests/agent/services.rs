@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::common::{Agent, free_port, wait_until, write_program};
 
-/// A service that says who and which it is to whoever connects, once.
+/// A service that sends its user id and process id once to every client that connects.
 const SERVER: &str = "#!/usr/bin/env python3
 import os, socket, sys
 port = int(os.path.basename(sys.argv[0]))

@@ -33,13 +33,13 @@ fn process_entries(agent: &Agent) -> Vec<Value> {
 }
 
 /// Waits for a line of the log.
-fn log_line(folder: &Path, wanted: &str) -> String {
+fn log_line(folder: &Path, expected: &str) -> String {
     let mut found = None;
-    wait_until(wanted, || {
+    wait_until(expected, || {
         let log = std::fs::read_to_string(folder.join("start.log")).unwrap_or_default();
         found = log
             .lines()
-            .find(|line| line.contains(wanted))
+            .find(|line| line.contains(expected))
             .map(str::to_owned);
         found.is_some()
     });
@@ -65,10 +65,10 @@ fn a_start_program_runs_as_a_listed_process_of_its_own_session() {
     });
     assert_eq!(processes[0]["pid"], json!(pid));
     assert_eq!(processes[0]["tag"], json!("start"));
-    let shown = processes[0].to_string();
+    let entry = processes[0].to_string();
     assert!(
-        !shown.contains("ENVS_TOKEN"),
-        "its key is not shown: {shown}"
+        !entry.contains("ENVS_TOKEN"),
+        "its key is not shown: {entry}"
     );
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat
@@ -114,11 +114,11 @@ fn its_key_opens_the_variables_and_nothing_else() {
         .host()
         .request("POST", "/init", &[], adopted.as_bytes());
     assert_eq!(init.status, 204);
-    let shown = [
+    let headers = [
         ("x-access-token", key),
         ("content-type", "application/json"),
     ];
-    let envs = agent.tcp().request("GET", "/envs", &shown, b"");
+    let envs = agent.tcp().request("GET", "/envs", &headers, b"");
     assert_eq!(
         envs.json(),
         json!({"A": "1"}),
@@ -131,7 +131,7 @@ fn its_key_opens_the_variables_and_nothing_else() {
         ("POST", "/process.Process/List"),
         ("POST", "/filesystem.Filesystem/ListDir"),
     ] {
-        let reply = agent.tcp().request(method, path, &shown, b"{}");
+        let reply = agent.tcp().request(method, path, &headers, b"{}");
         assert_eq!(reply.status, 401, "{method} {path}");
     }
     assert_eq!(agent.tcp().request("GET", "/envs", &[], b"").status, 401);

@@ -1,4 +1,4 @@
-//! The tool server: started by whoever asks for its port, handed connections, replaced when it is gone. What serves in these
+//! The tool server: started by the first request for its port, handed connections, replaced when it has exited. What serves in these
 //! tests is [`sandyard_agent::probe`].
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -42,7 +42,7 @@ impl TestEnv {
         Line(connection)
     }
 
-    fn who(&self) -> Value {
+    fn server_info(&self) -> Value {
         serde_json::from_str(&self.dial().ask("who")).unwrap()
     }
 
@@ -52,7 +52,7 @@ impl TestEnv {
 
     /// Lets it end, and waits until the agent has noticed.
     fn end(&self, code: &str) {
-        let pid = self.who()["pid"].as_u64().unwrap();
+        let pid = self.server_info()["pid"].as_u64().unwrap();
         let mut line = self.dial();
         line.say(&format!("exit {code}"));
         wait_until("it has ended", || !exists(pid));
@@ -85,7 +85,7 @@ impl Line {
     }
 }
 
-/// Whether there is such a process, dead ones that nobody has buried included.
+/// Whether the process exists, including a zombie that nobody has reaped.
 fn exists(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -106,8 +106,8 @@ fn it_is_started_by_the_first_dial_and_serves_all() {
     assert_eq!(env.agent.children(), 0, "unused it is not there");
     let mut first = env.dial();
     assert_eq!(first.ask("hello"), "hello");
-    let pid = env.who()["pid"].clone();
-    assert_eq!(env.who()["pid"], pid);
+    let pid = env.server_info()["pid"].clone();
+    assert_eq!(env.server_info()["pid"], pid);
     assert_eq!(first.ask("still there"), "still there");
     assert_eq!(env.agent.children(), 1);
     assert_eq!(
@@ -122,7 +122,7 @@ fn it_is_started_by_the_first_dial_and_serves_all() {
 fn many_first_dials_start_one() {
     let env = TestEnv::new(&[]);
     let dials: Vec<_> = std::thread::scope(|scope| {
-        let dial = || env.who()["pid"].as_u64().unwrap();
+        let dial = || env.server_info()["pid"].as_u64().unwrap();
         let all: Vec<_> = (0..20).map(|_| scope.spawn(dial)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
@@ -138,7 +138,7 @@ fn programs_inside_reach_it_by_tcp_and_it_knows_the_token_by_its_hash() {
         TcpStream::connect(("127.0.0.1", env.port)).is_err(),
         "nothing starts it"
     );
-    let about = env.who();
+    let about = env.server_info();
     let hash: [u8; 32] = sha2::Sha256::digest(b"secret").into();
     assert_eq!(about["token_hash"], json!(hash));
     assert!(!about["debug"].as_str().unwrap().contains("token"));
@@ -152,7 +152,7 @@ fn programs_inside_reach_it_by_tcp_and_it_knows_the_token_by_its_hash() {
 #[test]
 fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
     let env = TestEnv::new(&["--user", "nobody", "--env", "A=1"]);
-    let about = env.who();
+    let about = env.server_info();
     let own = rustix::process::getuid();
     let uid = if own.is_root() { 65534 } else { own.as_raw() };
     assert_eq!(
@@ -200,12 +200,12 @@ fn a_workspace_that_is_there_is_left_alone_and_one_that_cannot_be_made_is_done_w
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o701)).unwrap();
     let path = folder.path().to_str().unwrap();
     let env = TestEnv::new(&["--user", "nobody", "--workspace", path]);
-    assert_eq!(env.who()["cwd"], json!(path));
+    assert_eq!(env.server_info()["cwd"], json!(path));
     let own = rustix::process::getuid().as_raw();
-    let left = std::fs::metadata(folder.path()).unwrap();
-    assert_eq!((left.uid(), left.mode() & 0o777), (own, 0o701));
+    let metadata = std::fs::metadata(folder.path()).unwrap();
+    assert_eq!((metadata.uid(), metadata.mode() & 0o777), (own, 0o701));
     let env = TestEnv::new(&["--workspace", "/proc/no/such", "--workdir", "/tmp"]);
-    assert_eq!(env.who()["cwd"], json!("/tmp"));
+    assert_eq!(env.server_info()["cwd"], json!("/tmp"));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn it_has_no_descriptor_of_the_agents() {
     let env = TestEnv::new(&[]);
     let mut sleeper = env.agent.shell("exec sleep 600");
     let _ = sleeper.pid();
-    let about = env.who();
+    let about = env.server_info();
     let fds: Vec<&str> = about["fds"]
         .as_array()
         .unwrap()
@@ -224,10 +224,10 @@ fn it_has_no_descriptor_of_the_agents() {
         let target = fd.split_once(' ').unwrap().1;
         target.split(':').next().unwrap().to_owned()
     };
-    let of = |wanted: &str| fds.iter().filter(|fd| kind(fd) == wanted).count();
+    let count_of = |expected_kind: &str| fds.iter().filter(|fd| kind(fd) == expected_kind).count();
     // Its output; the channel twice, the listener, the three of the pair that wakes its event loop.
-    assert_eq!((of("pipe"), of("/dev/null")), (2, 1), "{fds:?}");
-    assert_eq!(of("socket"), 3 + 4, "{fds:?}");
+    assert_eq!((count_of("pipe"), count_of("/dev/null")), (2, 1), "{fds:?}");
+    assert_eq!(count_of("socket"), 3 + 4, "{fds:?}");
     let shared = |pid: u64| -> Vec<String> {
         let fds = std::fs::read_dir(format!("/proc/{pid}/fd"))
             .unwrap()
@@ -256,7 +256,7 @@ fn it_has_no_descriptor_of_the_agents() {
 #[test]
 fn programs_inside_cannot_read_its_memory_or_open_its_program() {
     let env = TestEnv::new(&["--user", "nobody"]);
-    let pid = env.who()["pid"].as_u64().unwrap();
+    let pid = env.server_info()["pid"].as_u64().unwrap();
     let mut shell = env.agent.shell(&format!(
         "id -u; for f in environ mem maps auxv; do head -c 1 /proc/{pid}/$f >/dev/null 2>&1 && echo read $f; done; \
          for f in exe cwd root; do readlink /proc/{pid}/$f && echo saw $f; done; ls /proc/{pid}/fd 2>/dev/null; \
@@ -295,7 +295,7 @@ fn a_panic_of_a_tool_is_not_its_end_and_goes_to_the_log() {
 fn after_its_death_the_next_dial_starts_another_and_nothing_is_left() {
     let env = TestEnv::new(&[]);
     let mut line = env.dial();
-    let first = env.who()["pid"].as_u64().unwrap();
+    let first = env.server_info()["pid"].as_u64().unwrap();
     env.end("3");
     assert!(
         env.log()
@@ -307,7 +307,7 @@ fn after_its_death_the_next_dial_starts_another_and_nothing_is_left() {
     line.0.reader.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "connections end with it");
     wait_until("it is buried", || env.agent.children() == 0);
-    let second = env.who()["pid"].as_u64().unwrap();
+    let second = env.server_info()["pid"].as_u64().unwrap();
     assert_ne!(first, second);
     let pid = rustix::process::Pid::from_raw(i32::try_from(second).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -356,7 +356,7 @@ fn a_program_that_has_the_port_does_not_pose_as_the_tool_server() {
     let listener = TcpListener::bind(("127.0.0.1", env.port)).unwrap();
     listener.set_nonblocking(true).unwrap();
     assert_eq!(
-        env.who()["listener"],
+        env.server_info()["listener"],
         false,
         "the port is the program's, the host's dials go to the tool server"
     );
@@ -374,7 +374,7 @@ fn another_token_ends_it_and_the_same_one_does_not() {
             .request("POST", "/init", &[], text.as_bytes());
         assert_eq!(reply.status, 204);
     };
-    let first = env.who();
+    let first = env.server_info();
     let mut line = env.dial();
     let child: u64 = line
         .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!")
@@ -383,23 +383,23 @@ fn another_token_ends_it_and_the_same_one_does_not() {
         .unwrap();
     assert!(is_alive(child));
     init(json!({"accessToken": "secret", "envVars": {"B": "2"}}));
-    assert_eq!(env.who()["pid"], first["pid"]);
+    assert_eq!(env.server_info()["pid"], first["pid"]);
     init(json!({"accessToken": "other"}));
     let pid = first["pid"].as_u64().unwrap();
     wait_until("it is dead, and so is what it has started", || {
         !is_alive(pid) && !is_alive(child)
     });
-    let second = env.who();
+    let second = env.server_info();
     assert_ne!(second["token_hash"], first["token_hash"]);
     assert_eq!(second["env"]["B"], "2");
     init(json!({"accessToken": ""}));
-    assert_eq!(env.who()["token_hash"], Value::Null);
+    assert_eq!(env.server_info()["token_hash"], Value::Null);
 }
 
 #[test]
 fn it_ends_with_the_agent_and_so_does_what_it_has_started() {
     let env = TestEnv::new(&[]);
-    let pid = env.who()["pid"].as_u64().unwrap();
+    let pid = env.server_info()["pid"].as_u64().unwrap();
     let child = env
         .dial()
         .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!");
@@ -428,7 +428,7 @@ fn the_listener_inside_starts_nothing() {
 #[test]
 fn its_descriptors_do_not_pile_up_in_the_agent() {
     let env = TestEnv::new(&[]);
-    env.who();
+    env.server_info();
     let before = env.agent.open_files();
     for _ in 0..100 {
         assert_eq!(env.dial().ask("x"), "x");

@@ -105,8 +105,8 @@ fn a_watcher_collects_until_it_is_asked() {
     assert_eq!(events[0]["type"], "EVENT_TYPE_CREATE");
     assert_eq!(events[2]["entry"]["path"], json!(agent.path("f")));
     agent.call("/filesystem.Filesystem/RemoveWatcher", &watcher);
-    let gone = agent.try_call("/filesystem.Filesystem/GetWatcherEvents", &watcher);
-    assert_eq!(gone.status, 404);
+    let refused = agent.try_call("/filesystem.Filesystem/GetWatcherEvents", &watcher);
+    assert_eq!(refused.status, 404);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandyard_auth::{AuthError, Rejection, UserChange};
 use sandyard_core::{Role, Scope};
 
-use crate::{START_MS, TestAuth, why};
+use crate::{START_MS, TestAuth, rejection};
 
 #[tokio::test]
 async fn a_key_is_its_owner_with_its_scopes() {
@@ -66,7 +66,7 @@ async fn a_key_ends_at_its_time() {
     assert!(auth.authenticate(&new.secret).await.is_ok());
     auth.advance(Duration::from_millis(1));
     assert_eq!(
-        auth.why(&new.secret).await,
+        auth.rejection(&new.secret).await,
         Rejection::Expired,
         "also when it was looked up just now"
     );
@@ -91,10 +91,10 @@ async fn a_revoked_key_is_refused_at_once_here_and_soon_elsewhere() {
     assert!(auth.authenticate(&new.secret).await.is_ok());
     assert!(other.authenticate(&new.secret).await.is_ok());
     auth.revoke_key(&new.key.id, Some("alice")).await.unwrap();
-    assert_eq!(auth.why(&new.secret).await, Rejection::Revoked);
+    assert_eq!(auth.rejection(&new.secret).await, Rejection::Revoked);
     auth.advance(Duration::from_secs(1));
     assert_eq!(
-        why(other.authenticate(&new.secret).await),
+        rejection(other.authenticate(&new.secret).await),
         Rejection::Revoked
     );
 }
@@ -117,7 +117,7 @@ async fn only_ones_own_key_can_be_revoked() {
 async fn unknown_keys_are_refused() {
     let auth = TestAuth::new().await;
     let key = format!("e2b_{}", "0".repeat(40));
-    assert_eq!(auth.why(&key).await, Rejection::Unknown);
+    assert_eq!(auth.rejection(&key).await, Rejection::Unknown);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_disabled_users_key_rests() {
     auth.update_user("alice", &set_disabled(true))
         .await
         .unwrap();
-    assert_eq!(auth.why(&new.secret).await, Rejection::Disabled);
+    assert_eq!(auth.rejection(&new.secret).await, Rejection::Disabled);
     auth.update_user("alice", &set_disabled(false))
         .await
         .unwrap();
@@ -151,11 +151,11 @@ async fn a_deleted_users_key_does_not_come_back_with_the_name() {
         .unwrap();
     assert!(auth.authenticate(&new.secret).await.is_ok());
     auth.delete_user("alice").await.unwrap();
-    assert_eq!(auth.why(&new.secret).await, Rejection::Unknown);
+    assert_eq!(auth.rejection(&new.secret).await, Rejection::Unknown);
     auth.create_user("alice", None, Role::User, None)
         .await
         .unwrap();
-    assert_eq!(auth.why(&new.secret).await, Rejection::Unknown);
+    assert_eq!(auth.rejection(&new.secret).await, Rejection::Unknown);
 }
 
 #[tokio::test]
@@ -182,31 +182,31 @@ async fn the_last_use_is_noted_to_the_minute() {
 #[tokio::test]
 async fn lists_show_keys_without_the_key() {
     let auth = TestAuth::new().await;
-    let ours = auth
+    let alice_key = auth
         .create_key("alice", "ci", &[Scope::Read], None)
         .await
         .unwrap();
-    let theirs = auth
+    let root_key = auth
         .create_key("root", "ops", &[Scope::Read], None)
         .await
         .unwrap();
     assert_eq!(
         auth.list_keys(Some("alice")).await.unwrap(),
-        std::slice::from_ref(&ours.key)
+        std::slice::from_ref(&alice_key.key)
     );
     assert_eq!(auth.list_keys(None).await.unwrap().len(), 2);
-    let shown = format!(
-        "{:?} {ours:?} {theirs:?}",
+    let output = format!(
+        "{:?} {alice_key:?} {root_key:?}",
         auth.list_keys(None).await.unwrap()
     );
-    assert!(!shown.contains(&ours.secret) && !shown.contains(&theirs.secret));
+    assert!(!output.contains(&alice_key.secret) && !output.contains(&root_key.secret));
 }
 
 #[tokio::test]
 async fn a_key_needs_an_owner_a_name_and_scopes() {
     let auth = TestAuth::new().await;
-    let nobody = auth.create_key("nobody", "ci", &[Scope::Read], None).await;
-    assert!(matches!(nobody, Err(AuthError::UserNotFound(_))));
+    let unknown_owner = auth.create_key("nobody", "ci", &[Scope::Read], None).await;
+    assert!(matches!(unknown_owner, Err(AuthError::UserNotFound(_))));
     assert!(auth.create_key("alice", "ci", &[], None).await.is_err());
     assert!(
         auth.create_key("alice", " ", &[Scope::Read], None)

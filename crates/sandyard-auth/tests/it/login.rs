@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandyard_auth::{AuthError, Rejection, Tokens, UserChange};
 use sandyard_core::{ErrorKind, Role, Scope};
 
-use crate::{PASSWORD, START_MS, TestAuth, why};
+use crate::{PASSWORD, START_MS, TestAuth, rejection};
 
 fn is_wrong(result: &Result<Tokens, AuthError>) -> bool {
     matches!(result, Err(AuthError::WrongPassword))
@@ -116,7 +116,7 @@ async fn guesses_at_two_servers_at_once_gain_one_at_most() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_is_checked_and_locks_like_any_other() {
+async fn an_unknown_name_is_checked_and_locks_like_any_other() {
     let auth = TestAuth::new().await;
     for count in 1..=5 {
         assert!(is_wrong(&auth.login("ghost", "wrong guess").await));
@@ -169,7 +169,7 @@ async fn a_disabled_user_cannot_log_in_and_a_guess_does_not_learn_that() {
     auth.update_user("alice", &change).await.unwrap();
     assert!(is_wrong(&auth.login("alice", "wrong guess").await));
     assert_eq!(
-        why(auth.login("alice", PASSWORD).await),
+        rejection(auth.login("alice", PASSWORD).await),
         Rejection::Disabled
     );
 }
@@ -186,9 +186,12 @@ async fn a_new_password_unlocks_and_ends_sessions() {
         .unwrap();
     assert!(is_wrong(&auth.login("alice", PASSWORD).await));
     auth.login("alice", "another password").await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Revoked);
     assert_eq!(
-        why(auth.refresh(&tokens.refresh_token).await),
+        auth.rejection(&tokens.access_token).await,
+        Rejection::Revoked
+    );
+    assert_eq!(
+        rejection(auth.refresh(&tokens.refresh_token).await),
         Rejection::Revoked
     );
 }

@@ -67,8 +67,8 @@ impl TestAuth {
             .advance_ms(i64::try_from(by.as_millis()).expect("a short time"));
     }
 
-    async fn why(&self, credential: &str) -> Rejection {
-        why(self.authenticate(credential).await)
+    async fn rejection(&self, credential: &str) -> Rejection {
+        rejection(self.authenticate(credential).await)
     }
 }
 
@@ -80,7 +80,7 @@ fn config() -> AuthConfig {
     }
 }
 
-fn why<T: std::fmt::Debug>(result: Result<T, AuthError>) -> Rejection {
+fn rejection<T: std::fmt::Debug>(result: Result<T, AuthError>) -> Rejection {
     match result {
         Err(AuthError::Unauthenticated { reason }) => reason,
         other => panic!("not refused as it should be: {other:?}"),

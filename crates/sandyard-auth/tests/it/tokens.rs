@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sandyard_auth::{AuthConfig, AuthError, Rejection, UserChange};
 use sandyard_core::{Caller, ErrorKind, Role, Scope};
 
-use crate::{PASSWORD, TestAuth, config, session_id, why};
+use crate::{PASSWORD, TestAuth, config, rejection, session_id};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -18,7 +18,10 @@ async fn a_token_ends_after_24_hours() {
     auth.advance(DAY - Duration::from_millis(1));
     assert!(auth.authenticate(&tokens.access_token).await.is_ok());
     auth.advance(Duration::from_millis(1));
-    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Expired);
+    assert_eq!(
+        auth.rejection(&tokens.access_token).await,
+        Rejection::Expired
+    );
     let next = auth.refresh(&tokens.refresh_token).await.unwrap();
     assert!(auth.authenticate(&next.access_token).await.is_ok());
 }
@@ -43,21 +46,23 @@ async fn forged_and_unsigned_tokens_are_refused() {
     let parts: Vec<_> = token.split('.').collect();
     let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
     assert_eq!(
-        auth.why(&format!("{none}.{}.", parts[1])).await,
+        auth.rejection(&format!("{none}.{}.", parts[1])).await,
         Rejection::Forged
     );
     assert_eq!(
-        auth.why(&format!("{none}.{}.{}", parts[1], parts[2])).await,
+        auth.rejection(&format!("{none}.{}.{}", parts[1], parts[2]))
+            .await,
         Rejection::Forged
     );
     assert_eq!(
-        auth.why(&format!("{}.{}.", parts[0], parts[1])).await,
+        auth.rejection(&format!("{}.{}.", parts[0], parts[1])).await,
         Rejection::Forged
     );
     let claims = String::from_utf8(URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
     let root = URL_SAFE_NO_PAD.encode(claims.replace("alice", "root"));
     assert_eq!(
-        auth.why(&format!("{}.{root}.{}", parts[0], parts[2])).await,
+        auth.rejection(&format!("{}.{root}.{}", parts[0], parts[2]))
+            .await,
         Rejection::Forged
     );
 }
@@ -71,14 +76,17 @@ async fn a_token_of_another_secret_is_refused() {
             ..config()
         })
         .await;
-    let ours = auth.login("alice", PASSWORD).await.unwrap();
-    let theirs = other.login("alice", PASSWORD).await.unwrap();
+    let own_tokens = auth.login("alice", PASSWORD).await.unwrap();
+    let other_tokens = other.login("alice", PASSWORD).await.unwrap();
     assert_eq!(
-        why(other.authenticate(&ours.access_token).await),
+        rejection(other.authenticate(&own_tokens.access_token).await),
         Rejection::Forged
     );
-    assert_eq!(auth.why(&theirs.access_token).await, Rejection::Forged);
-    assert!(other.authenticate(&theirs.access_token).await.is_ok());
+    assert_eq!(
+        auth.rejection(&other_tokens.access_token).await,
+        Rejection::Forged
+    );
+    assert!(other.authenticate(&other_tokens.access_token).await.is_ok());
 }
 
 #[tokio::test]
@@ -88,25 +96,31 @@ async fn a_token_is_good_at_every_server_of_the_store() {
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     let caller = other.authenticate(&tokens.access_token).await.unwrap();
     other.logout(&caller).await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Revoked);
+    assert_eq!(
+        auth.rejection(&tokens.access_token).await,
+        Rejection::Revoked
+    );
 }
 
 #[tokio::test]
 async fn a_token_of_another_installation_is_refused() {
     let (here, there) = (TestAuth::new().await, TestAuth::new().await);
     let tokens = there.login("alice", PASSWORD).await.unwrap();
-    assert_eq!(here.why(&tokens.access_token).await, Rejection::Forged);
     assert_eq!(
-        why(here.refresh(&tokens.refresh_token).await),
+        here.rejection(&tokens.access_token).await,
+        Rejection::Forged
+    );
+    assert_eq!(
+        rejection(here.refresh(&tokens.refresh_token).await),
         Rejection::Forged
     );
 }
 
 #[tokio::test]
-async fn no_credential_and_nonsense_are_told_apart() {
+async fn a_missing_and_a_malformed_credential_have_different_reasons() {
     let auth = TestAuth::new().await;
-    assert_eq!(auth.why("").await, Rejection::Missing);
-    assert_eq!(auth.why("  ").await, Rejection::Missing);
+    assert_eq!(auth.rejection("").await, Rejection::Missing);
+    assert_eq!(auth.rejection("  ").await, Rejection::Missing);
     let long = "x.".repeat(100_000);
     for text in ["hello", "e2b_", "a.b", &*long, "Bearer a.b.c d", "\u{0}"] {
         let error = auth.authenticate(text).await.unwrap_err();
@@ -122,14 +136,20 @@ async fn logging_out_ends_one_session() {
     let second = auth.login("alice", PASSWORD).await.unwrap();
     let caller = auth.authenticate(&first.access_token).await.unwrap();
     auth.logout(&caller).await.unwrap();
-    assert_eq!(auth.why(&first.access_token).await, Rejection::Revoked);
     assert_eq!(
-        why(auth.refresh(&first.refresh_token).await),
+        auth.rejection(&first.access_token).await,
+        Rejection::Revoked
+    );
+    assert_eq!(
+        rejection(auth.refresh(&first.refresh_token).await),
         Rejection::Revoked
     );
     assert!(auth.authenticate(&second.access_token).await.is_ok());
     assert_eq!(auth.logout_everywhere("alice").await.unwrap(), 1);
-    assert_eq!(auth.why(&second.access_token).await, Rejection::Revoked);
+    assert_eq!(
+        auth.rejection(&second.access_token).await,
+        Rejection::Revoked
+    );
 }
 
 #[tokio::test]
@@ -157,14 +177,14 @@ async fn an_old_refresh_token_ends_the_session() {
     let first = auth.login("alice", PASSWORD).await.unwrap();
     let next = auth.refresh(&first.refresh_token).await.unwrap();
     assert_eq!(
-        why(auth.refresh(&first.refresh_token).await),
+        rejection(auth.refresh(&first.refresh_token).await),
         Rejection::Revoked
     );
     assert_eq!(
-        why(auth.refresh(&next.refresh_token).await),
+        rejection(auth.refresh(&next.refresh_token).await),
         Rejection::Revoked
     );
-    assert_eq!(auth.why(&next.access_token).await, Rejection::Revoked);
+    assert_eq!(auth.rejection(&next.access_token).await, Rejection::Revoked);
     assert!(auth.login("alice", PASSWORD).await.is_ok());
 }
 
@@ -180,14 +200,14 @@ async fn of_two_refreshes_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn a_made_up_refresh_token_ends_nothing() {
+async fn a_forged_refresh_token_ends_nothing() {
     let auth = TestAuth::new().await;
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     let caller = auth.authenticate(&tokens.access_token).await.unwrap();
-    let made_up = format!("sr_{}_{}_AAAA", session_id(&caller), "0".repeat(40));
-    assert_eq!(why(auth.refresh(&made_up).await), Rejection::Forged);
+    let forged = format!("sr_{}_{}_AAAA", session_id(&caller), "0".repeat(40));
+    assert_eq!(rejection(auth.refresh(&forged).await), Rejection::Forged);
     assert_eq!(
-        why(auth.refresh(&tokens.access_token).await),
+        rejection(auth.refresh(&tokens.access_token).await),
         Rejection::Malformed
     );
     assert!(auth.refresh(&tokens.refresh_token).await.is_ok());
@@ -197,7 +217,10 @@ async fn a_made_up_refresh_token_ends_nothing() {
 async fn a_refresh_token_is_no_access_token() {
     let auth = TestAuth::new().await;
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
-    assert_eq!(auth.why(&tokens.refresh_token).await, Rejection::Malformed);
+    assert_eq!(
+        auth.rejection(&tokens.refresh_token).await,
+        Rejection::Malformed
+    );
 }
 
 #[tokio::test]
@@ -208,7 +231,7 @@ async fn a_session_without_a_refresh_ends_after_30_days() {
     let next = auth.refresh(&tokens.refresh_token).await.unwrap();
     auth.advance(DAY * 30);
     assert_eq!(
-        why(auth.refresh(&next.refresh_token).await),
+        rejection(auth.refresh(&next.refresh_token).await),
         Rejection::Expired
     );
 }
@@ -245,15 +268,18 @@ async fn disabling_and_deleting_a_user_end_its_tokens_at_once() {
         .await
         .unwrap();
     assert_eq!(
-        auth.why(&tokens.access_token).await,
+        auth.rejection(&tokens.access_token).await,
         Rejection::Revoked,
         "it does not come back"
     );
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     auth.delete_user("alice").await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Unknown);
     assert_eq!(
-        why(auth.refresh(&tokens.refresh_token).await),
+        auth.rejection(&tokens.access_token).await,
+        Rejection::Unknown
+    );
+    assert_eq!(
+        rejection(auth.refresh(&tokens.refresh_token).await),
         Rejection::Unknown
     );
 }

@@ -50,8 +50,8 @@ async fn users_are_made_shown_changed_and_deleted() {
         .collect();
     assert_eq!(names, ["alice", "bob", "root"]);
     auth.delete_user("bob").await.unwrap();
-    let gone = auth.user("bob").await.unwrap_err();
-    assert_eq!(gone.kind(), ErrorKind::NotFound);
+    let error = auth.user("bob").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(auth.delete_user("bob").await.is_err());
 }
 

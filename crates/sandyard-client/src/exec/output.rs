@@ -245,16 +245,16 @@ fn is_final(frame: &CloseFrame) -> bool {
 
 fn output(mut bytes: Bytes) -> Result<ExecEvent> {
     if bytes.is_empty() {
-        return Err(nonsense("an empty message".to_owned()));
+        return Err(malformed("an empty message".to_owned()));
     }
     match bytes.get_u8() {
         1 => Ok(ExecEvent::Stdout(bytes)),
         2 => Ok(ExecEvent::Stderr(bytes)),
-        channel => Err(nonsense(format!("output of channel {channel}"))),
+        channel => Err(malformed(format!("output of channel {channel}"))),
     }
 }
 
-fn nonsense(problem: String) -> ClientError {
+fn malformed(problem: String) -> ClientError {
     ClientError::Protocol {
         operation: OPERATION,
         problem,
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_read_and_nonsense_is_not() {
+    fn output_is_read_and_malformed_messages_are_refused() {
         let out = output(Bytes::from_static(b"\x01hi")).unwrap();
         assert_eq!(out, ExecEvent::Stdout(Bytes::from_static(b"hi")));
         assert!(output(Bytes::new()).is_err() && output(Bytes::from_static(b"\x07x")).is_err());

@@ -40,8 +40,10 @@ impl RunCommand {
     }
 
     /// Creates a request with a program and its arguments.
-    pub fn argv<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
-        Self::new(Command::Argv(words.into_iter().map(Into::into).collect()))
+    pub fn argv<S: Into<String>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        Self::new(Command::Argv(
+            arguments.into_iter().map(Into::into).collect(),
+        ))
     }
 
     fn new(command: Command) -> Self {

@@ -81,8 +81,8 @@ pub struct Network {
     #[serde(default)]
     pub limitations: Vec<String>,
     /// Old name of `limitations`, for servers of the previous version.
-    #[serde(default)]
-    lacks: Vec<String>,
+    #[serde(default, rename = "lacks")]
+    old_limitations: Vec<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
@@ -92,7 +92,7 @@ impl Network {
     /// Parts of the policy that the sandbox's provider cannot enforce, under the new name or the old one.
     pub fn limitations(&self) -> &[String] {
         match self.limitations.is_empty() {
-            true => &self.lacks,
+            true => &self.old_limitations,
             false => &self.limitations,
         }
     }

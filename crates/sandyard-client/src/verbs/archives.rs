@@ -26,7 +26,7 @@ impl Client {
     ) -> Result<()> {
         let request = self
             .request(Method::POST, ["api", "sandboxes", sandbox, "copy-to"])
-            .query(&self.place(path))
+            .query(&self.file_query(path))
             .header(CONTENT_TYPE, TAR)
             .body(stream_body(archive));
         self.send("uploading an archive", TimeLimit::Unlimited, request)
@@ -43,7 +43,7 @@ impl Client {
         let operation = "downloading an archive";
         let request = self
             .request(Method::POST, ["api", "sandboxes", sandbox, "copy-from"])
-            .query(&self.place(path));
+            .query(&self.file_query(path));
         let response = self.send(operation, TimeLimit::Unlimited, request).await?;
         Ok(Download::new(self, operation, response))
     }

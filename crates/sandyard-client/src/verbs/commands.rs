@@ -56,7 +56,7 @@ impl Client {
         &self,
         sandbox: &str,
         command: &RunCommand,
-        ground: RunMode,
+        mode: RunMode,
     ) -> Result<T> {
         let body = Body {
             sandbox_id: sandbox,
@@ -64,7 +64,7 @@ impl Client {
                 Command::Shell(text) => json!(text),
                 Command::Argv(words) => json!(words),
             },
-            background: ground == RunMode::Background,
+            background: mode == RunMode::Background,
             cwd: command.cwd.as_deref(),
             env: &command.env,
             user: command.user.as_deref(),

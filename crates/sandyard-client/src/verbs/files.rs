@@ -52,7 +52,7 @@ impl Client {
     ) -> Result<()> {
         let mut request = self
             .request(Method::PUT, ["sandboxes", sandbox, "files"])
-            .query(&self.place(path))
+            .query(&self.file_query(path))
             .body(body);
         if let Some(size) = size_bytes {
             request = request.header(CONTENT_LENGTH, size);
@@ -81,7 +81,7 @@ impl Client {
         let operation = "reading a file";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files"])
-            .query(&self.place(path));
+            .query(&self.file_query(path));
         let response = self.send(operation, TimeLimit::Unlimited, request).await?;
         Ok(Download::new(self, operation, response))
     }
@@ -100,7 +100,7 @@ impl Client {
         let operation = "listing a directory";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files", "list"])
-            .query(&self.place(path))
+            .query(&self.file_query(path))
             .query(&[("depth", depth)]);
         let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "entries")?.items)
@@ -115,7 +115,7 @@ impl Client {
         let operation = "fetching information about a file";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files", "stat"])
-            .query(&self.place(path));
+            .query(&self.file_query(path));
         let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         answer.field(operation, "entry")
     }
@@ -128,7 +128,7 @@ impl Client {
     pub async fn make_folder(&self, sandbox: &str, path: &str) -> Result<()> {
         let request = self
             .request(Method::POST, ["sandboxes", sandbox, "files", "mkdir"])
-            .query(&self.place(path));
+            .query(&self.file_query(path));
         self.send("creating a directory", TimeLimit::Short, request)
             .await?;
         Ok(())
@@ -156,7 +156,7 @@ impl Client {
     pub async fn remove(&self, sandbox: &str, path: &str) -> Result<()> {
         let request = self
             .request(Method::DELETE, ["sandboxes", sandbox, "files"])
-            .query(&self.place(path));
+            .query(&self.file_query(path));
         self.send("deleting a file", TimeLimit::Unlimited, request)
             .await?;
         Ok(())
@@ -165,7 +165,7 @@ impl Client {
 
 impl Client {
     /// Query of a file route: path and user.
-    pub(super) fn place<'a>(&'a self, path: &'a str) -> Vec<(&'static str, &'a str)> {
+    pub(super) fn file_query<'a>(&'a self, path: &'a str) -> Vec<(&'static str, &'a str)> {
         let user = self.file_user().map(|user| ("user", user));
         std::iter::once(("path", path)).chain(user).collect()
     }

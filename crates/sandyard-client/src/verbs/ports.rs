@@ -100,9 +100,9 @@ impl Client {
 /// Parses the listening ports of the kernel's socket tables.
 fn listening(tables: &str) -> BTreeSet<u16> {
     let port = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
-        let (_, port) = words.next()?.rsplit_once(':')?;
-        let state = words.nth(1)?;
+        let mut columns = line.split_whitespace().skip(1);
+        let (_, port) = columns.next()?.rsplit_once(':')?;
+        let state = columns.nth(1)?;
         let port = u16::from_str_radix(port, 16).ok()?;
         (state == LISTENS && port > 0).then_some(port)
     };

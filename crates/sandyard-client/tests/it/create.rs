@@ -4,11 +4,11 @@ use sandyard_client::{CreateSandbox, RunCommand};
 
 use crate::script::{Act, Script};
 
-const MADE: &str = r#"{"success":true,"sandbox_id":"abc","status":"running","mcp_url":"m"}"#;
+const CREATED: &str = r#"{"success":true,"sandbox_id":"abc","status":"running","mcp_url":"m"}"#;
 
 #[tokio::test]
 async fn create_is_retried_with_the_same_key_after_a_lost_response() {
-    let server = Script::play(vec![Act::Cut, Act::Cut, Act::json("200 OK", MADE)]).await;
+    let server = Script::play(vec![Act::Cut, Act::Cut, Act::json("200 OK", CREATED)]).await;
     let sandbox = server
         .client
         .create(&CreateSandbox::default())
@@ -27,7 +27,7 @@ async fn create_is_retried_with_the_same_key_after_a_lost_response() {
 
 #[tokio::test]
 async fn each_create_has_its_own_idempotency_key() {
-    let acts = vec![Act::json("200 OK", MADE), Act::json("200 OK", MADE)];
+    let acts = vec![Act::json("200 OK", CREATED), Act::json("200 OK", CREATED)];
     let server = Script::play(acts).await;
     for _ in 0..2 {
         server
@@ -46,7 +46,7 @@ async fn rejected_create_is_not_retried() {
         "503 Service Unavailable",
         r#"{"detail":"full","code":"no_capacity"}"#,
     );
-    let server = Script::play(vec![full, Act::json("200 OK", MADE)]).await;
+    let server = Script::play(vec![full, Act::json("200 OK", CREATED)]).await;
     let error = server
         .client
         .create(&CreateSandbox::default())

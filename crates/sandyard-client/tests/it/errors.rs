@@ -29,8 +29,8 @@ async fn a_redirect_is_not_followed_with_the_key() {
 #[tokio::test]
 async fn missing_server_differs_from_a_broken_connection() {
     // Nobody is given this port, as may happen to one that was free a moment ago.
-    let nobody = Client::new("http://127.0.0.1:1", None).unwrap();
-    let error = nobody.health().await.unwrap_err();
+    let unreachable = Client::new("http://127.0.0.1:1", None).unwrap();
+    let error = unreachable.health().await.unwrap_err();
     assert!(error.is_unreachable(), "{error:?}");
     let server = Script::play(vec![Act::Cut]).await;
     let error = server.client.health().await.unwrap_err();

@@ -20,14 +20,14 @@ async fn input_output_and_exit_code_are_transferred() {
             .await
             .unwrap();
         let mut read = Vec::new();
-        let mut words = Vec::new();
-        while words
+        let mut messages = Vec::new();
+        while messages
             .last()
-            .is_none_or(|word: &String| !word.contains("eof"))
+            .is_none_or(|message: &String| !message.contains("eof"))
         {
             match socket.next().await.unwrap().unwrap() {
                 Message::Binary(bytes) => read.extend_from_slice(&bytes),
-                Message::Text(text) => words.push(text.to_string()),
+                Message::Text(text) => messages.push(text.to_string()),
                 _ => {}
             }
         }
@@ -43,7 +43,7 @@ async fn input_output_and_exit_code_are_transferred() {
             .send(Message::text(r#"{"type":"exit","exit_code":3}"#))
             .await
             .unwrap();
-        (first.to_string(), read.len(), words)
+        (first.to_string(), read.len(), messages)
     });
     let client = Client::new(&url, Some("key")).unwrap();
     let request = ExecRequest {
@@ -65,11 +65,11 @@ async fn input_output_and_exit_code_are_transferred() {
         ExecEvent::Exit { exit_code: 3 },
     ];
     assert_eq!(events, expected);
-    let (first, read, words) = server.await.unwrap();
+    let (first, read, messages) = server.await.unwrap();
     assert_eq!(first, r#"{"argv":["ls","-l"],"tty":{"cols":80,"rows":24}}"#);
     assert_eq!(read, 1 << 20);
     assert_eq!(
-        words,
+        messages,
         [
             r#"{"type":"signal","signal":"SIGINT"}"#,
             r#"{"type":"eof"}"#

@@ -44,8 +44,13 @@ async fn follow_waits_for_a_restarting_server() {
         "503 Service Unavailable",
         r#"{"detail":"starting","code":"unavailable"}"#,
     );
-    let gone = Act::json("404 Not Found", "{}");
-    let acts = vec![Act::events(&leaving), starting, Act::events(&line(2)), gone];
+    let not_found = Act::json("404 Not Found", "{}");
+    let acts = vec![
+        Act::events(&leaving),
+        starting,
+        Act::events(&line(2)),
+        not_found,
+    ];
     let server = Script::play(acts).await;
     let mut follow = server.client.follow_logs("abc", 10).await.unwrap();
     assert_eq!(follow.next().await.unwrap().unwrap().seq, 1);

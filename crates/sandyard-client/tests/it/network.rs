@@ -94,8 +94,12 @@ async fn flows_are_listed_and_followed() {
         "retry: 1\n\nid: 7\nevent: flow_denied\ndata: {}\n\n",
         FLOW.replace('\n', "")
     );
-    let gone = Act::json("404 Not Found", "{}");
-    let acts = vec![Act::json("200 OK", &listed), Act::events(&followed), gone];
+    let not_found = Act::json("404 Not Found", "{}");
+    let acts = vec![
+        Act::json("200 OK", &listed),
+        Act::events(&followed),
+        not_found,
+    ];
     let server = Script::play(acts).await;
     let filter = FlowFilter {
         verdict: Some("denied".to_owned()),
@@ -137,9 +141,9 @@ async fn secrets_are_stored_listed_and_deleted_without_values() {
         is_shared: false,
     };
     assert!(!format!("{request:?}").contains("s3cret"));
-    let kept = server.client.put_secret("key", &request).await.unwrap();
-    assert_eq!(kept.hosts, ["api.example.com"]);
-    assert_eq!(server.client.secrets().await.unwrap(), [kept]);
+    let stored = server.client.put_secret("key", &request).await.unwrap();
+    assert_eq!(stored.hosts, ["api.example.com"]);
+    assert_eq!(server.client.secrets().await.unwrap(), [stored]);
     server.client.delete_secret("key").await.unwrap();
     let error = server.client.delete_secret("key").await.unwrap_err();
     assert_eq!(error.code(), Some("not_found"));

@@ -142,7 +142,7 @@ impl LimitSettings {
         Self {
             policy: LimitPolicy {
                 default: read(["limits.memory", "limits.cpu", "limits.pids", "limits.disk"]),
-                most: read([
+                max: read([
                     "limits.max_memory",
                     "limits.max_cpu",
                     "limits.max_pids",
@@ -157,6 +157,6 @@ impl LimitSettings {
 
     /// The default and maximum limits at a provider that is elsewhere, whose size is not known.
     pub fn elsewhere(&self) -> (Limits, Limits) {
-        self.policy.resolve(&Limits::MOST)
+        self.policy.resolve(&Limits::DEFAULT_MAX)
     }
 }

@@ -46,7 +46,7 @@ fn nothing_configured_gives_the_documented_defaults() {
     assert_eq!(settings.limits.policy, LimitPolicy::default());
     assert_eq!(
         settings.limits.elsewhere(),
-        (Limits::default(), Limits::MOST)
+        (Limits::default(), Limits::DEFAULT_MAX)
     );
     assert_eq!(settings.limits.memory_reserve, None);
     assert_eq!(settings.limits.sandboxes_per_user, Some(100));

@@ -63,9 +63,9 @@ fn check_entries(path: &str, entries: &[Target]) -> Result<(), PolicyError> {
     check_count(path, "entries", entries.len(), MAX_ENTRIES)
 }
 
-fn check_count(path: &str, what: &str, count: usize, most: usize) -> Result<(), PolicyError> {
-    if count > most {
-        let problem = format!("holds {count} {what}, at most {most} are possible");
+fn check_count(path: &str, what: &str, count: usize, limit: usize) -> Result<(), PolicyError> {
+    if count > limit {
+        let problem = format!("holds {count} {what}, at most {limit} are possible");
         return Err(PolicyError::new(path, problem));
     }
     Ok(())
@@ -97,7 +97,7 @@ fn check_rules(path: &str, rules: &[HostRule]) -> Result<(), PolicyError> {
 fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     if name.is_empty() || name.len() > MAX_HEADER_NAME_BYTES || !name.bytes().all(is_token_byte) {
-        Some("is no name of a header: at most 128 letters, digits and `-`")
+        Some("is not a valid header name: use 1 to 128 letters, digits and `-`")
     } else if KEPT_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") {
         Some("cannot be set: it says how the request is carried")
     } else if value.len() > MAX_HEADER_VALUE_BYTES {

@@ -71,7 +71,8 @@ pub enum Denial {
         /// The name that was looked up.
         name: String,
         /// The name in the TLS hello or the `Host` header.
-        said: String,
+        #[serde(rename = "said")]
+        requested: String,
     },
     /// Only TCP and look-ups of names leave a sandbox.
     ProtocolNotCarried {
@@ -131,8 +132,8 @@ impl fmt::Display for Denial {
                 f,
                 "`{target}` is at {address} ({class}), which only the operator can open"
             ),
-            Self::NameMismatch { name, said } => {
-                write!(f, "connected to `{name}` and then asked for `{said}`")
+            Self::NameMismatch { name, requested } => {
+                write!(f, "connected to `{name}` and then asked for `{requested}`")
             }
             Self::ProtocolNotCarried { target } => {
                 write!(

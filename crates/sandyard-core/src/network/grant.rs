@@ -11,12 +11,12 @@ use super::policy::NetworkPolicy;
 use super::target::parse_port;
 use crate::id::SandboxId;
 
-/// What the gateway, or whoever takes its place at another provider, is given for one sandbox.
+/// The rights of one sandbox on the network: input of the gateway, or of the provider that enforces them itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkGrant {
-    /// Whose way out.
+    /// The sandbox.
     pub sandbox_id: SandboxId,
-    /// Who owns that sandbox.
+    /// The owner of the sandbox.
     pub owner: String,
     /// What it may reach. Header values of its rules are in clear here.
     pub policy: NetworkPolicy,
@@ -64,7 +64,7 @@ impl SecretText {
         Self(text.into())
     }
 
-    /// The text, for whoever sends it out.
+    /// The text, for the code that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -108,7 +108,7 @@ pub enum BoundHostError {
     EveryHost(String),
     /// It names none.
     #[error(
-        "`{0}` is no host that a secret or a rule can be for: write `api.example.com` or `*.example.com`, with or without \
+        "`{0}` is not a valid host of a secret or a rule: write `api.example.com` or `*.example.com`, with or without \
          `:port`, and `http://` before it to send values without TLS as well{hint}",
         hint = ascii_hint(.0)
     )]
@@ -247,10 +247,10 @@ mod tests {
             assert_eq!(error, BoundHostError::EveryHost(text.to_owned()));
             assert!(error.to_string().contains("every host"), "{error}");
         }
-        let told = "bücher.example"
+        let error = "bücher.example"
             .parse::<BoundHost>()
             .expect_err("not ASCII");
-        assert!(told.to_string().contains("punycode"), "{told}");
+        assert!(error.to_string().contains("punycode"), "{error}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl NetworkPolicy {
             |entry: &Target| name.is_some_and(|name| entry.matches_name(name, Some(port)));
         let is_allowed_by =
             |entry: &Target| is_named_by(entry) || entry.matches_address(address, port);
-        // Whoever writes an IPv4 address into IPv6 to get around a denial does not.
+        // Compares the embedded IPv4 address too: an address written as IPv6 does not avoid a denial.
         let is_denied_by = |entry: &Target| {
             is_named_by(entry)
                 || forms
@@ -131,12 +131,14 @@ impl NetworkPolicy {
     }
 }
 
-/// The class of an address that sandboxes may not reach unless the operator says so; `own` for this host's.
+/// The class of an address that sandboxes may not reach unless the operator says so; `host_address` for this host's.
 fn closed_class_on(operator: &OperatorRules, address: IpAddr) -> Option<&'static str> {
-    let is_own = forms(address)
-        .into_iter()
-        .flatten()
-        .any(|form| operator.own.iter().any(|own| own.to_canonical() == form));
+    let is_own = forms(address).into_iter().flatten().any(|form| {
+        operator
+            .host_addresses
+            .iter()
+            .any(|host_address| host_address.to_canonical() == form)
+    });
     if is_own {
         Some("own")
     } else {
@@ -176,11 +178,14 @@ mod tests {
         }
     }
 
-    fn operator(reachable: &[&str], denied: &[&str], own: &[&str]) -> OperatorRules {
+    fn operator(reachable: &[&str], denied: &[&str], host_addresses: &[&str]) -> OperatorRules {
         OperatorRules {
             reachable: targets(reachable),
             denied: targets(denied),
-            own: own.iter().map(|text| text.parse().expect(text)).collect(),
+            host_addresses: host_addresses
+                .iter()
+                .map(|text| text.parse().expect(text))
+                .collect(),
         }
     }
 
@@ -556,8 +561,8 @@ mod tests {
         }
         let mapped = "::ffff:10.0.0.1".parse().expect("an address");
         let judged = policy.judge_address(&closed, None, mapped, 80);
-        let told = "`10.0.0.1:80` is at 10.0.0.1 (own), which only the operator can open";
-        assert_eq!(judged.expect_err("closed").to_string(), told);
+        let expected = "`10.0.0.1:80` is at 10.0.0.1 (own), which only the operator can open";
+        assert_eq!(judged.expect_err("closed").to_string(), expected);
         let opened = operator(&["203.0.113.7:80"], &[], &["203.0.113.7"]);
         assert_eq!(address(&policy, &opened, None, "203.0.113.7", 80), "ok");
         assert_eq!(

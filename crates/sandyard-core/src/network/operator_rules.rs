@@ -13,5 +13,5 @@ pub struct OperatorRules {
     /// Targets that no sandbox may reach, whatever its policy says.
     pub denied: Vec<Target>,
     /// Addresses of this host.
-    pub own: Vec<IpAddr>,
+    pub host_addresses: Vec<IpAddr>,
 }

@@ -20,9 +20,9 @@ const MAX_LABEL_BYTES: usize = 63;
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern(String);
 
-/// Says why a text is no host pattern.
+/// A text that is not a valid host pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host name: write `example.com`, `*.example.com` or `*`{hint}", hint = ascii_hint(.0))]
+#[error("`{0}` is not a valid host name: write `example.com`, `*.example.com` or `*`{hint}", hint = ascii_hint(.0))]
 pub struct PatternError(pub String);
 
 impl HostPattern {
@@ -98,10 +98,10 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Brings a name into the form that is compared: lower case, no dot at its end; `None` when it is no host name.
+/// Brings a name into the form that is compared: lower case, no dot at its end; `None` when it is not a valid host name.
 ///
-/// No host name: empty, a label over 63 bytes, over 253 in all, anything but letters, digits, `-`, `_` and dots. What ends in
-/// a number is no name either: `127.1` and `0x7f.0.0.1` are addresses to many programs, and no top-level domain is a number.
+/// Not valid are: empty, a label over 63 bytes, over 253 in all, anything but letters, digits, `-`, `_` and dots. A text that
+/// ends in a number is not a name either: `127.1` and `0x7f.0.0.1` are addresses to many programs, and no top-level domain is a number.
 pub fn canonical_name(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_fine =
@@ -237,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn other_alphabets_are_told_about_punycode() {
-        let told = |text: &str| text.parse::<HostPattern>().expect_err(text).to_string();
-        assert!(told("bücher.example").contains("punycode"));
-        assert!(!told("a..b").contains("punycode"));
+    fn errors_about_other_alphabets_mention_punycode() {
+        let message = |text: &str| text.parse::<HostPattern>().expect_err(text).to_string();
+        assert!(message("bücher.example").contains("punycode"));
+        assert!(!message("a..b").contains("punycode"));
         assert!(pattern("xn--bcher-kva.example").matches("xn--bcher-kva.example"));
     }
 

@@ -58,9 +58,9 @@ pub struct Transform {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}`: {problem}")]
 pub struct PolicyError {
-    /// Where, as `allow_out[2]`.
+    /// Path of the member, as `allow_out[2]`.
     pub field: String,
-    /// What.
+    /// Description of the problem, a predicate: `must be true or false`.
     pub problem: String,
 }
 
@@ -288,7 +288,7 @@ mod tests {
     fn header_values_are_not_shown() {
         let secret =
             policy(json!({"rules": {"a.org": [{"transform": {"headers": {"x-a": "hush"}}}]}}));
-        let shown = format!("{secret:?}");
-        assert!(shown.contains("x-a") && !shown.contains("hush"), "{shown}");
+        let debug = format!("{secret:?}");
+        assert!(debug.contains("x-a") && !debug.contains("hush"), "{debug}");
     }
 }

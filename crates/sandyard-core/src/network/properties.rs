@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn an_address_is_matched_by_itself_alone_as_target(one in address(), other in address(), port in 1..=u16::MAX) {
+    fn an_address_as_target_matches_only_the_same_address(one in address(), other in address(), port in 1..=u16::MAX) {
         let target = Target { host: TargetHost::from(one), port: Some(port) };
         prop_assert!(target.matches_address(one, port));
         prop_assert_eq!(target.matches_address(other, port), one.to_canonical() == other.to_canonical());
@@ -170,9 +170,9 @@ proptest! {
     fn own_and_denied_addresses_never_pass(
         policy in policy(), name in proptest::option::of(name()), address in address(), port in 1..=u16::MAX,
     ) {
-        let own = OperatorRules { own: vec![address], ..OperatorRules::default() };
+        let operator = OperatorRules { host_addresses: vec![address], ..OperatorRules::default() };
         let is_own = matches!(
-            policy.judge_address(&own, name.as_deref(), address, port),
+            policy.judge_address(&operator, name.as_deref(), address, port),
             Err(Denial::ClosedAddress { class, .. }) if class == "own"
         );
         prop_assert!(is_own);

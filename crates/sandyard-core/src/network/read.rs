@@ -8,12 +8,12 @@ use super::grant::BoundHost;
 use super::policy::{HostRule, NetworkPolicy, PolicyError, Transform};
 use super::target::Target;
 
-/// What the whole is called in errors.
-const WHOLE: &str = "network";
+/// Name of the complete policy in errors.
+const ROOT: &str = "network";
 
 /// Reads a policy; see [`NetworkPolicy`] for how it is spelled.
 pub(super) fn policy(value: Value) -> Result<NetworkPolicy, PolicyError> {
-    let mut members = Members::new(WHOLE, value)?;
+    let mut members = Members::new(ROOT, value)?;
     let default = NetworkPolicy::default();
     let policy = NetworkPolicy {
         allow_internet_access: members
@@ -36,23 +36,23 @@ pub(super) fn policy(value: Value) -> Result<NetworkPolicy, PolicyError> {
 /// The members of an object that are still to be read.
 struct Members {
     path: String,
-    left: Map<String, Value>,
-    known: Vec<&'static str>,
+    remaining: Map<String, Value>,
+    names: Vec<&'static str>,
 }
 
 impl Members {
     fn new(path: impl Into<String>, value: Value) -> Result<Self, PolicyError> {
         let path = path.into();
         match value {
-            Value::Object(left) => Ok(Self {
+            Value::Object(remaining) => Ok(Self {
                 path,
-                left,
-                known: Vec::new(),
+                remaining,
+                names: Vec::new(),
             }),
             Value::Null => Ok(Self {
                 path,
-                left: Map::new(),
-                known: Vec::new(),
+                remaining: Map::new(),
+                names: Vec::new(),
             }),
             _ => Err(PolicyError::new(path, "must be an object")),
         }
@@ -65,11 +65,11 @@ impl Members {
         other: &'static str,
         read: impl FnOnce(&str, Value) -> Result<T, PolicyError>,
     ) -> Result<Option<T>, PolicyError> {
-        self.known.push(name);
+        self.names.push(name);
         let path = self.path_of(name);
         let mut given = [name, other]
             .into_iter()
-            .filter_map(|name| self.left.remove(name))
+            .filter_map(|name| self.remaining.remove(name))
             .filter(|value| !value.is_null());
         let value = given.next();
         if given.next().is_some() {
@@ -83,12 +83,12 @@ impl Members {
 
     /// Refuses what was not read.
     fn end(self) -> Result<(), PolicyError> {
-        match self.left.keys().next() {
+        match self.remaining.keys().next() {
             Some(name) => {
-                let known = self.known.join("`, `");
+                let names = self.names.join("`, `");
                 Err(PolicyError::new(
                     self.path_of(name),
-                    format!("is unknown; there are `{known}`"),
+                    format!("is unknown; there are `{names}`"),
                 ))
             }
             None => Ok(()),
@@ -96,7 +96,7 @@ impl Members {
     }
 
     fn path_of(&self, name: &str) -> String {
-        if self.path == WHOLE {
+        if self.path == ROOT {
             name.to_owned()
         } else {
             format!("{}.{name}", self.path)
@@ -141,7 +141,7 @@ fn targets(path: &str, value: Value) -> Result<Vec<Target>, PolicyError> {
 fn rules(path: &str, value: Value) -> Result<BTreeMap<BoundHost, Vec<HostRule>>, PolicyError> {
     let hosts = Members::new(path, value)?;
     let mut rules = BTreeMap::new();
-    for (host, value) in hosts.left {
+    for (host, value) in hosts.remaining {
         let path = format!("{path}.{host}");
         let host: BoundHost = host
             .parse()
@@ -176,7 +176,7 @@ fn transform(path: &str, value: Value) -> Result<Transform, PolicyError> {
 }
 
 fn headers(path: &str, value: Value) -> Result<BTreeMap<String, String>, PolicyError> {
-    let headers = Members::new(path, value)?.left;
+    let headers = Members::new(path, value)?.remaining;
     headers
         .into_iter()
         .map(|(name, value)| {

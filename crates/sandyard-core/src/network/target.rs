@@ -329,8 +329,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Target>(), Err(TargetError(text.to_owned())));
         }
-        let told = "bücher.example".parse::<Target>().expect_err("not ASCII");
-        assert!(told.to_string().contains("punycode"));
+        let error = "bücher.example".parse::<Target>().expect_err("not ASCII");
+        assert!(error.to_string().contains("punycode"));
     }
 
     #[test]

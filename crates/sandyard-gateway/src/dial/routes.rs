@@ -71,7 +71,7 @@ mod tests {
         .unwrap()
     }
 
-    fn shown(routes: &Routes, is_plain_http: bool) -> String {
+    fn route_to(routes: &Routes, is_plain_http: bool) -> String {
         let proxy = routes.proxy_for("example.com", 8080, is_plain_http);
         proxy.map_or_else(|| "direct".into(), ToString::to_string)
     }
@@ -116,17 +116,17 @@ mod tests {
             (&[], "direct", "direct"),
         ] {
             let routes = routes(variables);
-            assert_eq!(shown(&routes, true), plain, "{variables:?}");
-            assert_eq!(shown(&routes, false), rest, "{variables:?}");
+            assert_eq!(route_to(&routes, true), plain, "{variables:?}");
+            assert_eq!(route_to(&routes, false), rest, "{variables:?}");
         }
     }
 
     #[test]
     fn exceptions_of_the_environment_do_not_hold_for_a_proxy_that_was_given() {
         let of_environment = routes(&[("ALL_PROXY", "a:3"), ("no_proxy", "example.com")]);
-        assert_eq!(shown(&of_environment, false), "direct");
+        assert_eq!(route_to(&of_environment, false), "direct");
         let given = Routes::all_by("a:3").unwrap();
-        assert_eq!(shown(&given, false), "proxy http://a:3");
+        assert_eq!(route_to(&given, false), "proxy http://a:3");
     }
 
     #[test]

@@ -17,18 +17,18 @@ impl FlowTask<'_> {
     /// Finds the addresses that may be dialled; looks a name up only after it was judged.
     pub(super) async fn destination(&self, address: Option<IpAddr>) -> Result<Destination, Stop> {
         let grant = self.sandbox.grant();
-        let ground = self.gateway.ground();
+        let operator_rules = self.gateway.operator_rules();
         let (policy, port) = (&grant.policy, self.port);
         let Some(name) = self.flow.name.clone() else {
             let address = address.ok_or_else(|| Stop::Unreachable("no address".to_owned()))?;
-            policy.judge_address(&ground, None, address, port)?;
+            policy.judge_address(&operator_rules, None, address, port)?;
             return Ok(Destination {
                 name: None,
                 addresses: vec![address],
                 port,
             });
         };
-        policy.judge_name(&ground, &name, Some(port))?;
+        policy.judge_name(&operator_rules, &name, Some(port))?;
         let look_up = self.gateway.names.addresses(&name);
         let addresses = if self.gateway.dialer.uses_resolving_proxy(&name, port) {
             // The proxy may know names that this host's DNS servers do not, and there may be no DNS server.
@@ -42,15 +42,15 @@ impl FlowTask<'_> {
         let is_found = !addresses.is_empty();
         let allowed: Vec<_> = addresses
             .into_iter()
-            .filter(
-                |address| match policy.judge_address(&ground, Some(&name), *address, port) {
+            .filter(|address| {
+                match policy.judge_address(&operator_rules, Some(&name), *address, port) {
                     Ok(()) => true,
                     Err(reason) => {
                         denial.get_or_insert(reason);
                         false
                     }
-                },
-            )
+                }
+            })
             .collect();
         if let (Some(denial), true, true) = (denial, is_found, allowed.is_empty()) {
             return Err(Stop::Denied(denial));
@@ -76,14 +76,16 @@ pub(super) async fn wait_for_denial(
         if changes.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
-        let (grant, ground) = (sandbox.grant(), gateway.ground());
+        let (grant, operator_rules) = (sandbox.grant(), gateway.operator_rules());
         let by_name = name.as_deref().map_or(Ok(()), |name| {
-            grant.policy.judge_name(&ground, name, Some(port))
+            grant.policy.judge_name(&operator_rules, name, Some(port))
         });
         let judged = by_name.and_then(|()| match address {
-            Some(address) => grant
-                .policy
-                .judge_address(&ground, name.as_deref(), address, port),
+            Some(address) => {
+                grant
+                    .policy
+                    .judge_address(&operator_rules, name.as_deref(), address, port)
+            }
             None => Ok(()),
         });
         if let Err(denial) = judged {

@@ -349,8 +349,8 @@ mod tests {
         let mut client = rustls::ClientConnection::new(config.into(), name).unwrap();
         let mut hello = Vec::new();
         client.write_tls(&mut hello).unwrap();
-        let said = Some(Greeting::Tls(Some("example.com".to_owned())));
-        assert_eq!(classify(&hello, false), said);
+        let expected = Some(Greeting::Tls(Some("example.com".to_owned())));
+        assert_eq!(classify(&hello, false), expected);
         for cut in 1..hello.len() {
             assert_eq!(classify(&hello[..cut], false), None, "{cut}");
         }
@@ -360,7 +360,7 @@ mod tests {
             pieces.extend_from_slice(&[0x16, 3, 1, 0, piece.len() as u8]);
             pieces.extend_from_slice(piece);
         }
-        assert_eq!(classify(&pieces, false), said);
+        assert_eq!(classify(&pieces, false), expected);
         assert_eq!(
             classify(b"\x16\x03\x01\x00\x05nonse", false),
             Some(Greeting::Unreadable)

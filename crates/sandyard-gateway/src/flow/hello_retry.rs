@@ -61,7 +61,7 @@ impl ServerHello {
         seen.extend_from_slice(bytes);
         let is_retry = match is_retry(&seen) {
             None if seen.len() > MAX_SERVER_BYTES => Some(false),
-            known => known,
+            verdict => verdict,
         };
         if is_retry.is_some() {
             *seen = Vec::new();
@@ -79,9 +79,9 @@ impl ServerHello {
     /// Waits until it is known whether the server asks for a second hello.
     async fn is_retry(&self) -> Result<bool, Stop> {
         let mut state = self.is_retry.subscribe();
-        let known = state.wait_for(Option::is_some);
-        match tokio::time::timeout(ANSWER_TIMEOUT, known).await {
-            Ok(known) => Ok(known.is_ok_and(|known| *known == Some(true))),
+        let verdict = state.wait_for(Option::is_some);
+        match tokio::time::timeout(ANSWER_TIMEOUT, verdict).await {
+            Ok(verdict) => Ok(verdict.is_ok_and(|is_retry| *is_retry == Some(true))),
             Err(_) => Err(Stop::Failed(
                 "the server did not answer the TLS hello".to_owned(),
             )),
@@ -203,9 +203,9 @@ fn second_hello(seen: &[u8]) -> Option<Greeting> {
             HANDSHAKE | CHANGE_CIPHER_SPEC | ALERT | APPLICATION_DATA => {}
             _ => return Some(Greeting::Unreadable),
         }
-        if let Some(said) = greeting::tls(&hello) {
-            return Some(match said {
-                Greeting::Tls(_) => said,
+        if let Some(greeting) = greeting::tls(&hello) {
+            return Some(match greeting {
+                Greeting::Tls(_) => greeting,
                 _ => Greeting::Unreadable,
             });
         }

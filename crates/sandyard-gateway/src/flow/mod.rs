@@ -306,7 +306,7 @@ impl FlowTask<'_> {
     /// Whether no name is denied to this sandbox, so that names need not be checked strictly.
     fn is_open(&self) -> bool {
         let grant = self.sandbox.grant();
-        !grant.policy.names_matter(&self.gateway.ground())
+        !grant.policy.names_matter(&self.gateway.operator_rules())
     }
 
     /// Checks the name in the greeting against the name that was judged.
@@ -316,7 +316,7 @@ impl FlowTask<'_> {
             Greeting::Unreadable if !self.is_open() => {
                 return Err(Stop::Denied(Denial::NameMismatch {
                     name: self.flow.name.clone().unwrap_or_default(),
-                    said: "(unreadable)".to_owned(),
+                    requested: "(unreadable)".to_owned(),
                 }));
             }
             _ => return Ok(()),
@@ -328,7 +328,7 @@ impl FlowTask<'_> {
             Some(name) if name == requested => Ok(()),
             Some(name) => Err(Stop::Denied(Denial::NameMismatch {
                 name: name.clone(),
-                said: requested.clone(),
+                requested: requested.clone(),
             })),
             // A connection by address, which was judged.
             None => Ok(judge_other_name(
@@ -396,7 +396,7 @@ fn judge_other_name(
     let judged = sandbox
         .grant()
         .policy
-        .judge_name(&gateway.ground(), name, Some(port));
+        .judge_name(&gateway.operator_rules(), name, Some(port));
     match judged {
         Err(denial @ (Denial::DeniedByPolicy { .. } | Denial::DeniedByOperator { .. })) => {
             Err(denial)

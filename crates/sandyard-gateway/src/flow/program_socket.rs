@@ -84,7 +84,7 @@ impl ProgramSocket {
                 received => {
                     let count = received?;
                     self.counters
-                        .sent
+                        .sent_bytes
                         .fetch_add(count as u64, Ordering::Relaxed);
                     self.sandbox.charge(count);
                     return Ok((buffer, count));
@@ -171,7 +171,7 @@ impl ProgramSocket {
     }
 
     fn count_received(&self, bytes: usize) {
-        let received = &self.counters.received;
+        let received = &self.counters.received_bytes;
         received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.sandbox.charge(bytes);
     }

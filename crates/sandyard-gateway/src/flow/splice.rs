@@ -113,8 +113,8 @@ impl Piece {
     }
 
     /// The unsent bytes, in an allocation of their size.
-    fn rest(self, sent: usize, count: usize) -> Option<UnsentBytes> {
-        (sent < count).then(|| UnsentBytes::new(self.buffer[sent..count].to_vec()))
+    fn rest(self, sent_bytes: usize, count: usize) -> Option<UnsentBytes> {
+        (sent_bytes < count).then(|| UnsentBytes::new(self.buffer[sent_bytes..count].to_vec()))
     }
 }
 

@@ -78,9 +78,9 @@ impl Exchange {
             Err(ExchangeError::Refused(Refusal::Answer(status, text))) => {
                 Ok(answer::line(version, status, &text))
             }
-            Err(ExchangeError::Refused(Refusal::OtherHost(said))) => {
+            Err(ExchangeError::Refused(Refusal::OtherHost(requested))) => {
                 let name = self.terms.host.name.clone();
-                Ok(self.deny(version, Denial::NameMismatch { name, said }))
+                Ok(self.deny(version, Denial::NameMismatch { name, requested }))
             }
             Err(ExchangeError::Refused(Refusal::Denied(denial))) => Ok(self.deny(version, denial)),
         }

@@ -135,16 +135,16 @@ mod tests {
     #[test]
     fn a_host_is_known_by_its_name_in_every_spelling() {
         let host = host("api.example.com", 8443);
-        for said in [
+        for name in [
             "api.example.com",
             "API.Example.COM",
             "api.example.com.",
             "api.example.com:8443",
             "api.example.com:",
         ] {
-            assert!(host.is_named(said), "{said}");
+            assert!(host.is_named(name), "{name}");
         }
-        for said in [
+        for name in [
             "",
             "example.com",
             "xapi.example.com",
@@ -158,7 +158,7 @@ mod tests {
             " api.example.com",
             "[api.example.com]x",
         ] {
-            assert!(!host.is_named(said), "{said}");
+            assert!(!host.is_named(name), "{name}");
         }
     }
 
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn a_wrong_name_is_shown_short_and_without_control_letters() {
         let long = format!("\u{1b}[31m{}", "ä".repeat(1000));
-        let shown = printable(&long);
+        let text = printable(&long);
         assert!(
-            shown.len() <= MAX_SHOWN_BYTES && shown.starts_with("[31mä"),
-            "{shown}"
+            text.len() <= MAX_SHOWN_BYTES && text.starts_with("[31mä"),
+            "{text}"
         );
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     /// What is sent after how many milliseconds.
     type Script = Vec<(u64, String)>;
 
-    fn sent(script: Script) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    fn frames(script: Script) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
         stream::unfold(script.into_iter(), |mut script| async {
             let (after, piece) = script.next()?;
             sleep(Duration::from_millis(after)).await;
@@ -150,7 +150,7 @@ mod tests {
     async fn passed(script: Script, length: Length) -> Vec<(u128, Bytes)> {
         let replacements =
             Replacements::new([(VALUE.as_bytes().to_vec(), b"placeholder".to_vec())]);
-        let body = StreamBody::new(Box::pin(sent(script)));
+        let body = StreamBody::new(Box::pin(frames(script)));
         let mut body = RedactingBody::new(body, Arc::new(replacements), length);
         let (start, mut passed) = (Instant::now(), Vec::new());
         while let Some(frame) = body.frame().await {

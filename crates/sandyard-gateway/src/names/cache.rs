@@ -83,19 +83,19 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn found() -> Result {
+    fn addresses() -> Result {
         Ok(vec![[192, 0, 2, 1].into()])
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_found_is_kept_for_its_time_and_never_long() {
         let cached = AddressCache::default();
-        cached.put("short", &found(), Duration::from_secs(5));
-        cached.put("long", &found(), HOUR);
-        cached.put("never", &found(), Duration::ZERO);
+        cached.put("short", &addresses(), Duration::from_secs(5));
+        cached.put("long", &addresses(), HOUR);
+        cached.put("never", &addresses(), Duration::ZERO);
         cached.put("missing", &Err(NotFound::Name), HOUR);
         cached.put("silent", &Err(NotFound::Answer), HOUR);
-        assert_eq!(cached.get("short"), Some(found()));
+        assert_eq!(cached.get("short"), Some(addresses()));
         assert_eq!(cached.get("missing"), Some(Err(NotFound::Name)));
         assert_eq!(
             (
@@ -107,7 +107,7 @@ mod tests {
         );
         advance(Duration::from_secs(10)).await;
         assert_eq!((cached.get("short"), cached.get("missing")), (None, None));
-        assert_eq!(cached.get("long"), Some(found()));
+        assert_eq!(cached.get("long"), Some(addresses()));
         advance(Duration::from_secs(50)).await;
         assert_eq!(cached.get("long"), None);
     }
@@ -116,7 +116,7 @@ mod tests {
     async fn no_more_is_kept_than_there_is_room_for() {
         let cached = AddressCache::default();
         for n in 0..3 * MAX_NAMES {
-            cached.put(&n.to_string(), &found(), HOUR);
+            cached.put(&n.to_string(), &addresses(), HOUR);
             assert!(cached.0.lock().unwrap().len() <= MAX_NAMES);
         }
         assert!(cached.get(&(3 * MAX_NAMES - 1).to_string()).is_some());
@@ -126,7 +126,7 @@ mod tests {
     async fn the_oldest_make_room_and_the_others_stay() {
         let cached = AddressCache::default();
         for n in 0..=MAX_NAMES {
-            cached.put(&n.to_string(), &found(), HOUR);
+            cached.put(&n.to_string(), &addresses(), HOUR);
             advance(Duration::from_millis(1)).await;
         }
         assert_eq!(cached.get(&(EVICTED - 1).to_string()), None);
@@ -136,12 +136,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_has_ended_makes_room_before_anything_else() {
         let cached = AddressCache::default();
-        cached.put("before", &found(), HOUR);
+        cached.put("before", &addresses(), HOUR);
         for n in 1..MAX_NAMES {
-            cached.put(&n.to_string(), &found(), Duration::from_secs(1));
+            cached.put(&n.to_string(), &addresses(), Duration::from_secs(1));
         }
         advance(Duration::from_secs(2)).await;
-        cached.put("after", &found(), HOUR);
+        cached.put("after", &addresses(), HOUR);
         assert_eq!(cached.0.lock().unwrap().len(), 2);
         assert!(cached.get("before").is_some() && cached.get("after").is_some());
     }

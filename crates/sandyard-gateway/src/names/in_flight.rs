@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn found(last: u8) -> Result {
+    fn addresses(last: u8) -> Result {
         Ok(vec![[192, 0, 2, last].into()])
     }
 
@@ -103,12 +103,12 @@ mod tests {
         assert_eq!(poll_immediate(&mut first).await, None);
         let mut second = Box::pin(in_flight.join("a", async { panic!("asked twice") }));
         assert_eq!(poll_immediate(&mut second).await, None);
-        assert_eq!(in_flight.join("b", ready(found(2))).await, found(2));
-        answer.send(found(1)).unwrap();
-        assert_eq!(first.await, found(1));
+        assert_eq!(in_flight.join("b", ready(addresses(2))).await, addresses(2));
+        answer.send(addresses(1)).unwrap();
+        assert_eq!(first.await, addresses(1));
         // A caller after the end of a look-up starts a new one.
-        assert_eq!(in_flight.join("a", ready(found(3))).await, found(3));
-        assert_eq!(second.await, found(1));
+        assert_eq!(in_flight.join("a", ready(addresses(3))).await, addresses(3));
+        assert_eq!(second.await, addresses(1));
         assert!(in_flight.lookups().is_empty());
     }
 
@@ -117,10 +117,10 @@ mod tests {
         let in_flight = InFlight::default();
         let mut first = Box::pin(in_flight.join("a", pending()));
         assert_eq!(poll_immediate(&mut first).await, None);
-        let mut second = Box::pin(in_flight.join("a", ready(found(1))));
+        let mut second = Box::pin(in_flight.join("a", ready(addresses(1))));
         assert_eq!(poll_immediate(&mut second).await, None);
         drop(first);
-        assert_eq!(second.await, found(1));
+        assert_eq!(second.await, addresses(1));
         let mut alone = Box::pin(in_flight.join("a", pending()));
         assert_eq!(poll_immediate(&mut alone).await, None);
         drop(alone);

@@ -142,8 +142,8 @@ async fn an_unread_refusal_blocks_nothing() {
     drop(accepted);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
     while env.gateway.counts().1 > 0 || open_sockets() > 1000 {
-        let left = (env.gateway.counts(), open_sockets());
-        assert!(tokio::time::Instant::now() < deadline, "{left:?}");
+        let remaining = (env.gateway.counts(), open_sockets());
+        assert!(tokio::time::Instant::now() < deadline, "{remaining:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(program);

@@ -144,20 +144,23 @@ async fn proxy_clients_get_a_confirmation() {
 
 #[tokio::test]
 async fn a_change_cuts_what_is_no_longer_allowed_and_nothing_else() {
-    let (kept, cut) = (echo().await, echo().await);
+    let (allowed_port, denied_port) = (echo().await, echo().await);
     let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut programs = Vec::new();
-    for port in [kept, cut] {
+    for port in [allowed_port, denied_port] {
         let mut program = env.agent.connect("127.0.0.1", port).await;
         program.write_all(b"\x01").await.unwrap();
         assert_eq!(program.read_u8().await.unwrap(), 1);
         programs.push(program);
     }
-    env.change(only(&[&format!("127.0.0.1:{kept}")]));
+    env.change(only(&[&format!("127.0.0.1:{allowed_port}")]));
     let error = programs[1].read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     let flow = env.flow().await;
-    assert_eq!((flow.port, flow.verdict), (Some(cut), FlowVerdict::Denied));
+    assert_eq!(
+        (flow.port, flow.verdict),
+        (Some(denied_port), FlowVerdict::Denied)
+    );
     assert_eq!((flow.sent_bytes, flow.received_bytes), (1, 1));
     programs[0].write_all(b"\x02").await.unwrap();
     assert_eq!(programs[0].read_u8().await.unwrap(), 2);

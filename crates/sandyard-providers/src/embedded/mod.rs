@@ -79,7 +79,7 @@ impl Embedded {
             .installation
             .unwrap_or_else(|| hello.installation_id.clone());
         let (default, most) = config.limits.resolve(&hello.max_limits);
-        let hard = hello.hard_limits.clone().unwrap_or(Limits::MOST);
+        let hard = hello.hard_limits.clone().unwrap_or(Limits::DEFAULT_MAX);
         let mut info = info(hello);
         info.max_limits = most.least_of(&hard);
         info.default_limits = default.least_of(&info.max_limits);

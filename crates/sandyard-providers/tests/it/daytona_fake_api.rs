@@ -62,7 +62,7 @@ impl FakeApi {
             tools_port: 6060,
             auto_stop: Duration::from_secs(3600),
             auto_archive: Duration::from_secs(7 * 24 * 3600),
-            limits: (Limits::default(), Limits::MOST),
+            limits: (Limits::default(), Limits::DEFAULT_MAX),
             timeouts: CallTimeouts::default(),
         }
     }

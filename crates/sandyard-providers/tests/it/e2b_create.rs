@@ -77,7 +77,7 @@ async fn ends_are_not_put_off_while_that_is_too_much() {
         tools_port: 6060,
         installation: "ours".to_owned(),
         timeout: LONG,
-        limits: (Limits::default(), Limits::MOST),
+        limits: (Limits::default(), Limits::DEFAULT_MAX),
         timeouts: CallTimeouts::default(),
     };
     let provider = E2b::connect(config).await.expect("connect");

@@ -118,7 +118,7 @@ impl FakeApi {
             tools_port: 6060,
             installation: installation.to_owned(),
             timeout: Duration::from_secs(600),
-            limits: (Limits::default(), Limits::MOST),
+            limits: (Limits::default(), Limits::DEFAULT_MAX),
             timeouts: CallTimeouts::default(),
         }
     }

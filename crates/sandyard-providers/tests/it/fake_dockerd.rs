@@ -215,7 +215,7 @@ impl Dockerd {
             seccomp: None,
             workspace: Workspace::Volume,
             projects: None,
-            limits: (Limits::default(), Limits::MOST),
+            limits: (Limits::default(), Limits::DEFAULT_MAX),
             timeouts: CallTimeouts::default(),
         }
     }

@@ -118,7 +118,9 @@ pub(super) async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sa
     let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
     for credential in [key, bearer(headers)].into_iter().flatten() {
         if let Ok(caller) = app.auth().authenticate(credential).await
-            && sandbox.map_or(caller.is_admin(), |sandbox| caller.owns(&sandbox.owner))
+            && sandbox.map_or(caller.is_admin(), |sandbox| {
+                caller.can_access(&sandbox.owner)
+            })
             && caller.has(Scope::Use)
         {
             return true;

@@ -115,7 +115,7 @@ impl<'a> ErrorPresenter<'a> {
     pub(super) fn not_running(&self, reason: &NotRunning) -> Response {
         match reason {
             NotRunning::Asleep if !self.is_e2b => self.page(Problem::CannotWake),
-            NotRunning::Gone | NotRunning::Asleep => self.problem(Problem::Gone),
+            NotRunning::Deleted | NotRunning::Asleep => self.problem(Problem::Gone),
             NotRunning::Failed(error) => self.service_failure(error),
         }
     }

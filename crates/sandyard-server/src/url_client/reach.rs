@@ -51,7 +51,7 @@ impl Reach {
         OperatorRules {
             reachable: Vec::new(),
             denied: self.denied.clone(),
-            own,
+            host_addresses: own,
         }
     }
 }

@@ -61,7 +61,7 @@ impl Service {
         let registry = self.registry();
         let local = registry.local_for(&sandbox.location);
         // A provider of the same name on another node has the same capabilities.
-        let provider = local.or_else(|| registry.named(&sandbox.provider))?;
+        let provider = local.or_else(|| registry.by_name(&sandbox.provider))?;
         Some(provider.info().capabilities)
     }
 

@@ -101,8 +101,8 @@ impl Service {
         }
         stream::iter(&rows)
             .for_each_concurrent(MAX_CONCURRENT, |row| async {
-                let listed = by_sandbox.get(&row.id).map_or(&[][..], Vec::as_slice);
-                if let Err(error) = self.reconcile_row(row, listed).await {
+                let listed_instances = by_sandbox.get(&row.id).map_or(&[][..], Vec::as_slice);
+                if let Err(error) = self.reconcile_row(row, listed_instances).await {
                     tracing::warn!(%error, sandbox.id = %row.id, "Failed to reconcile a sandbox; trying again later");
                 }
             })
@@ -138,7 +138,11 @@ impl Service {
     }
 
     /// Reconciles one row with the instances that were listed for it. There is more than one only before the row names its instance.
-    async fn reconcile_row(&self, row: &Sandbox, listed: &[&Instance]) -> ServiceResult<()> {
+    async fn reconcile_row(
+        &self,
+        row: &Sandbox,
+        listed_instances: &[&Instance],
+    ) -> ServiceResult<()> {
         let now_ms = self.clock().now_ms();
         if row
             .claim
@@ -148,12 +152,17 @@ impl Service {
             return Ok(());
         }
         let caller = Caller::system();
-        match decide(row.status, listed.first().map(|instance| instance.state)) {
+        match decide(
+            row.status,
+            listed_instances.first().map(|instance| instance.state),
+        ) {
             ReconcileAction::None => Ok(()),
-            ReconcileAction::FinishCreate => self.finish_listed_create(&row.id, listed).await,
+            ReconcileAction::FinishCreate => {
+                self.finish_listed_create(&row.id, listed_instances).await
+            }
             ReconcileAction::FinishDelete => {
                 let claim = self.claim(&row.id, Operation::Delete).await?;
-                self.delete_listed(&caller, claim, UNFINISHED_DELETE, listed)
+                self.delete_listed(&caller, claim, UNFINISHED_DELETE, listed_instances)
                     .await?;
                 Ok(())
             }
@@ -210,7 +219,7 @@ impl Service {
     async fn finish_listed_create(
         &self,
         id: &SandboxId,
-        listed: &[&Instance],
+        listed_instances: &[&Instance],
     ) -> ServiceResult<()> {
         let mut claim = self.claim(id, Operation::Reconcile).await?;
         if claim.row.status != SandboxStatus::Creating {
@@ -219,17 +228,17 @@ impl Service {
         }
         let provider = self.registry().provider_of(&claim.row).await?;
         // A list from before the claim shows that an instance is there, but not that it is missing.
-        let fresh = match listed {
+        let fresh = match listed_instances {
             [] => provider.list().await?,
             _ => Vec::new(),
         };
         let fresh = fresh.iter();
-        let listed: Vec<&Instance> = fresh
+        let listed_instances: Vec<&Instance> = fresh
             .filter(|instance| instance.sandbox_id.as_ref() == Some(id))
-            .chain(listed.iter().copied())
+            .chain(listed_instances.iter().copied())
             .collect();
         let caller = Caller::system();
-        let running = listed
+        let running = listed_instances
             .iter()
             .find(|instance| instance.state == SandboxState::Running);
         if let Some(instance) = running {
@@ -245,7 +254,8 @@ impl Service {
             ..SandboxPatch::default()
         };
         claim.update(patch, vec![event], TimerPlan::Keep).await?;
-        self.delete_listed(&caller, claim, why, &listed).await?;
+        self.delete_listed(&caller, claim, why, &listed_instances)
+            .await?;
         Ok(())
     }
 

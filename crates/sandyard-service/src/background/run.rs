@@ -100,19 +100,19 @@ impl Service {
 
     /// Requests ready sandboxes, periodically, because the provider may have restarted.
     async fn keep_ready(&self, provider: &Arc<dyn Provider>) {
-        let wanted = match self.wanted_ready(provider).await {
-            Ok(wanted) => wanted,
+        let targets = match self.ready_targets(provider).await {
+            Ok(targets) => targets,
             Err(error) => {
                 tracing::warn!(%error, "Failed to determine which sandboxes to keep ready");
                 return;
             }
         };
-        let requested = tokio::time::timeout(READY_WITHIN, provider.keep_ready(&wanted)).await;
+        let requested = tokio::time::timeout(READY_WITHIN, provider.keep_ready(&targets)).await;
         let name = &provider.info().name;
         match requested {
             Ok(Ok(())) => {}
             // If none are wanted, a failure does not matter.
-            _ if wanted.is_empty() => {}
+            _ if targets.is_empty() => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, provider = name, "Failed to request ready sandboxes")
             }
@@ -121,8 +121,8 @@ impl Service {
     }
 
     /// The sandboxes to keep ready at a provider. Only of templates for everybody, because a ready sandbox has no owner.
-    async fn wanted_ready(&self, provider: &Arc<dyn Provider>) -> ServiceResult<Vec<Ready>> {
-        let mut wanted = Vec::new();
+    async fn ready_targets(&self, provider: &Arc<dyn Provider>) -> ServiceResult<Vec<Ready>> {
+        let mut targets = Vec::new();
         for ready in &self.settings().ready {
             let (owner, template) = match &ready.template {
                 Some(name) => self.ready_template(name)?,
@@ -137,13 +137,13 @@ impl Service {
                 None => None,
             };
             if snapshot_owner.is_none() {
-                wanted.push(Ready {
+                targets.push(Ready {
                     template,
                     count: ready.count,
                 });
             }
         }
-        Ok(wanted)
+        Ok(targets)
     }
 
     /// The provider of a template to keep ready, and the template's name there.

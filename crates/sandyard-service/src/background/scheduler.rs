@@ -104,7 +104,7 @@ impl Service {
     }
 
     async fn fire(&self, timer: Timer) {
-        let began = std::time::Instant::now();
+        let started_at = std::time::Instant::now();
         let handled = tokio::time::timeout(HANDLE_WITHIN, self.handle(&timer)).await;
         let result = handled.unwrap_or_else(|_| {
             let message = "handling the timer took too long";
@@ -122,7 +122,7 @@ impl Service {
         }
         tracing::debug!(
             timer.subject,
-            duration_ms = began.elapsed().as_millis(),
+            duration_ms = started_at.elapsed().as_millis(),
             "Timer fired"
         );
     }

@@ -245,7 +245,7 @@ impl End {
             .open(&unfinished)?;
         let mut bytes = Vec::new();
         for command in open.values() {
-            Record::Opened(command.clone()).encode(&mut bytes);
+            Record::CommandOpened(command.clone()).encode(&mut bytes);
         }
         // A file that an earlier attempt left is overwritten.
         file.set_len(0)?;
@@ -296,10 +296,10 @@ impl End {
 /// Updates the open commands.
 fn track(record: &Record, open: &mut BTreeMap<String, OpenCommand>) {
     match record {
-        Record::Opened(command) => {
+        Record::CommandOpened(command) => {
             open.insert(command.id.clone(), command.clone());
         }
-        Record::Closed(id) => {
+        Record::CommandClosed(id) => {
             open.remove(id);
         }
         Record::Lines(lines) => {
@@ -394,7 +394,7 @@ mod tests {
         };
         let long = lines(&"x\n".repeat(1000));
         files
-            .append("one", &mut [Record::Opened(command), long])
+            .append("one", &mut [Record::CommandOpened(command), long])
             .unwrap();
         // As a server leaves it that was killed before it had written the new file.
         std::fs::write(folder.join(UNFINISHED), "").unwrap();
@@ -445,7 +445,9 @@ mod tests {
             pid: 7,
             ..OpenCommand::default()
         };
-        files.append("one", &mut [Record::Opened(command)]).unwrap();
+        files
+            .append("one", &mut [Record::CommandOpened(command)])
+            .unwrap();
         for number in 0..1000 {
             let Record::Lines(mut record) = lines(&format!("line {number}\n")) else {
                 unreachable!()
@@ -473,7 +475,7 @@ mod tests {
             (7, [1000, 0], 999)
         );
         files
-            .append("one", &mut [Record::Closed("a".to_owned())])
+            .append("one", &mut [Record::CommandClosed("a".to_owned())])
             .unwrap();
         assert!(files.open_commands("one").unwrap().is_empty());
     }

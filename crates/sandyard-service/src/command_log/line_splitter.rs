@@ -50,8 +50,8 @@ impl LineSplitter {
     pub(super) fn push(&mut self, stream: usize, piece: &[u8], at_ms: i64) -> Option<Lines> {
         let from = self.position;
         self.position += piece.len() as u64;
-        let known = self.command.recorded[stream].saturating_sub(from);
-        let piece = piece.get(usize::try_from(known).unwrap_or(usize::MAX)..)?;
+        let already_recorded = self.command.recorded[stream].saturating_sub(from);
+        let piece = piece.get(usize::try_from(already_recorded).unwrap_or(usize::MAX)..)?;
         let unfinished = &mut self.unfinished[stream];
         if unfinished.bytes.is_empty() {
             unfinished.start = self.position - piece.len() as u64;
@@ -136,11 +136,11 @@ pub(super) fn split_long(text: Vec<u8>) -> Vec<u8> {
 /// Where to split a line that is too long: not within a character.
 fn cut_at(line: &[u8]) -> usize {
     let is_continuation = |at: &usize| line.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    let most = MAX_LINE.min(line.len());
-    (most.saturating_sub(3)..=most)
+    let limit = MAX_LINE.min(line.len());
+    (limit.saturating_sub(3)..=limit)
         .rev()
         .find(|at| !is_continuation(at))
-        .unwrap_or(most)
+        .unwrap_or(limit)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl CommandLogs {
 
     /// Records that a command runs. Its output begins at [`OpenCommand::resume`].
     pub(crate) fn open_command(&self, id: &SandboxId, command: OpenCommand) {
-        let record = Record::Opened(command.clone());
+        let record = Record::CommandOpened(command.clone());
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
         let at_ms = command.began_ms;
@@ -72,8 +72,8 @@ impl CommandLogs {
     ) -> bool {
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
-        if let Some(known) = log.commands.get(&command.pid)
-            && known.command.id != command.id
+        if let Some(running) = log.commands.get(&command.pid)
+            && running.command.id != command.id
         {
             return false;
         }
@@ -107,13 +107,13 @@ impl CommandLogs {
         let last = splitter.finish(at_ms);
         // A command that started and ended without output since the last write leaves no trace.
         let is_of_command = |record: &Record| match record {
-            Record::Opened(opened) => opened.id == command,
+            Record::CommandOpened(opened) => opened.id == command,
             Record::Lines(lines) => lines.command == command,
-            Record::Closed(_) => false,
+            Record::CommandClosed(_) => false,
         };
         let mut own = log.queue.iter().filter(|record| is_of_command(record));
         let is_silent = last.is_empty()
-            && matches!(own.next(), Some(Record::Opened(_)))
+            && matches!(own.next(), Some(Record::CommandOpened(_)))
             && own.next().is_none();
         if is_silent {
             let opened = log.queue.extract_if(.., |record| is_of_command(record));
@@ -130,7 +130,8 @@ impl CommandLogs {
     pub(crate) fn close_command(&self, id: &SandboxId, command: String) {
         let mut state = self.0.state();
         state.logs.entry(id.clone()).or_default();
-        self.0.queue(&mut state, id, [Record::Closed(command)]);
+        self.0
+            .queue(&mut state, id, [Record::CommandClosed(command)]);
     }
 
     /// Adds output of a command, unless the process id belongs to another command than the `expected` one. Returns false if the queue is
@@ -182,8 +183,11 @@ impl CommandLogs {
                 return false;
             }
         }
-        let room = self.wait_for_room(id);
-        if tokio::time::timeout(FULL_DISK_WAIT, room).await.is_ok() {
+        let free_space = self.wait_for_room(id);
+        if tokio::time::timeout(FULL_DISK_WAIT, free_space)
+            .await
+            .is_ok()
+        {
             return true;
         }
         let mut state = self.0.state();
@@ -214,16 +218,16 @@ impl CommandLogs {
     /// Waits until the queue of a sandbox has room.
     pub(crate) async fn wait_for_room(&self, id: &SandboxId) {
         loop {
-            let room = {
+            let notified = {
                 let mut state = self.0.state();
                 let Some(log) = state.logs.get(id).filter(|log| log.is_full()) else {
                     return;
                 };
-                let room = log.room.clone();
+                let space_freed = log.space_freed.clone();
                 self.0.hurry(&mut state);
-                room.notified_owned()
+                space_freed.notified_owned()
             };
-            room.await;
+            notified.await;
         }
     }
 
@@ -234,11 +238,11 @@ impl CommandLogs {
             let Some(log) = state.logs.get(id) else {
                 return;
             };
-            if log.queue.is_empty() && log.taken == *log.written.borrow() {
+            if log.queue.is_empty() && log.batches_taken == *log.last_written_batch.borrow() {
                 return;
             }
-            let target = log.taken + u64::from(!log.queue.is_empty());
-            let mut written = log.written.subscribe();
+            let target = log.batches_taken + u64::from(!log.queue.is_empty());
+            let mut written = log.last_written_batch.subscribe();
             self.0.hurry(&mut state);
             async move {
                 // An error means that the log is gone.
@@ -252,7 +256,7 @@ impl CommandLogs {
     pub(crate) fn subscribe(&self, id: &SandboxId) -> watch::Receiver<u64> {
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
-        log.written.subscribe()
+        log.last_written_batch.subscribe()
     }
 
     /// The sandboxes whose logs are in memory.
@@ -269,7 +273,7 @@ impl CommandLogs {
     pub(super) fn drop_memory(&self, id: &SandboxId) {
         if let Some(log) = self.0.state().logs.remove(id) {
             // This queue is never written, so nothing is gained by waiting for room.
-            log.room.notify_waiters();
+            log.space_freed.notify_waiters();
         }
     }
 

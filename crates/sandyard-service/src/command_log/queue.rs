@@ -51,16 +51,16 @@ pub(super) struct Log {
     pub(super) queued_bytes: usize,
     /// Number of lines that were lost because the queue was full.
     pub(super) lost: u64,
-    /// Whether a recorder has waited for room in vain since the last write.
+    /// Whether a recorder's wait for space has timed out since the last write.
     pub(super) is_stuck: bool,
-    /// Number of batches that the writer has taken. `written` has the number that it is done with.
-    pub(super) taken: u64,
+    /// Number of batches that the writer has taken. `last_written_batch` has the number of those that it is done with.
+    pub(super) batches_taken: u64,
     /// Running commands, by process id.
     pub(super) commands: HashMap<u32, LineSplitter>,
     /// Notified when the queue was written.
-    pub(super) room: Arc<Notify>,
+    pub(super) space_freed: Arc<Notify>,
     /// Counts writes, for followers.
-    pub(super) written: watch::Sender<u64>,
+    pub(super) last_written_batch: watch::Sender<u64>,
 }
 
 impl Default for Log {
@@ -70,10 +70,10 @@ impl Default for Log {
             queued_bytes: 0,
             lost: 0,
             is_stuck: false,
-            taken: 0,
+            batches_taken: 0,
             commands: HashMap::new(),
-            room: Arc::default(),
-            written: watch::channel(0).0,
+            space_freed: Arc::default(),
+            last_written_batch: watch::channel(0).0,
         }
     }
 }
@@ -148,6 +148,6 @@ pub(super) fn queued_size(record: &Record) -> usize {
     OVERHEAD
         + match record {
             Record::Lines(lines) => lines.text.len(),
-            Record::Opened(_) | Record::Closed(_) => 0,
+            Record::CommandOpened(_) | Record::CommandClosed(_) => 0,
         }
 }

@@ -14,8 +14,8 @@ use crate::request::LogSource;
 const MAGIC: u8 = 0xc5;
 const HEADER: usize = 10;
 const OUTPUT: u8 = 1;
-const OPENED: u8 = 2;
-const CLOSED: u8 = 3;
+const COMMAND_OPENED: u8 = 2;
+const COMMAND_CLOSED: u8 = 3;
 
 /// A command whose end is not recorded, and how much of its output is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +61,9 @@ pub(crate) struct Lines {
 pub(crate) enum Record {
     Lines(Lines),
     /// A command was started. Also at the beginning of every file, for each running command.
-    Opened(OpenCommand),
+    CommandOpened(OpenCommand),
     /// The end of a command is in the history.
-    Closed(String),
+    CommandClosed(String),
 }
 
 pub(crate) fn source_code(source: LogSource) -> u8 {
@@ -96,14 +96,14 @@ impl Record {
                 lines.encode(out);
                 OUTPUT
             }
-            Self::Opened(command) => {
+            Self::CommandOpened(command) => {
                 // A plain structure of numbers and texts always has a JSON form.
                 out.extend(serde_json::to_vec(command).unwrap_or_default());
-                OPENED
+                COMMAND_OPENED
             }
-            Self::Closed(id) => {
+            Self::CommandClosed(id) => {
                 out.extend_from_slice(id.as_bytes());
-                CLOSED
+                COMMAND_CLOSED
             }
         };
         let length = (out.len() - at - HEADER) as u32;
@@ -125,8 +125,8 @@ impl Record {
         }
         let record = match header[1] {
             OUTPUT => Self::Lines(Lines::decode(payload)?),
-            OPENED => Self::Opened(serde_json::from_slice(payload).ok()?),
-            CLOSED => Self::Closed(String::from_utf8(payload.to_vec()).ok()?),
+            COMMAND_OPENED => Self::CommandOpened(serde_json::from_slice(payload).ok()?),
+            COMMAND_CLOSED => Self::CommandClosed(String::from_utf8(payload.to_vec()).ok()?),
             _ => return None,
         };
         Some((record, HEADER + length))
@@ -191,12 +191,12 @@ mod tests {
                 count: 2,
                 text: b"a\nb\n".to_vec(),
             }),
-            Record::Opened(OpenCommand {
+            Record::CommandOpened(OpenCommand {
                 id: "node/1".to_owned(),
                 recorded: [1, 2],
                 ..OpenCommand::default()
             }),
-            Record::Closed("node/1".to_owned()),
+            Record::CommandClosed("node/1".to_owned()),
         ];
         for record in records {
             let mut bytes = Vec::new();

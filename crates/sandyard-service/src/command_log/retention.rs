@@ -42,9 +42,11 @@ pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
             let path = segment.path(&folder);
             let is_newest = found.last() == Some(segment);
             // Another server may have removed it.
-            let Ok(known) = path.metadata() else { continue };
-            let modified = known.modified()?;
-            all.push((is_newest, modified, known.len(), folder.clone(), path));
+            let Ok(metadata) = path.metadata() else {
+                continue;
+            };
+            let modified = metadata.modified()?;
+            all.push((is_newest, modified, metadata.len(), folder.clone(), path));
         }
     }
     let mut total: u64 = all.iter().map(|(_, _, size, ..)| size).sum();

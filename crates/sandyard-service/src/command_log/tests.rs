@@ -47,10 +47,13 @@ async fn output_and_open_commands_survive_a_restart() {
     };
     let (page, cursor) = logs.tail(&id, 10).await.unwrap();
     assert_eq!(texts(page), ["first", "second"]);
-    let known = logs.open_commands(&id).await.unwrap();
-    assert_eq!(known.len(), 1);
-    assert_eq!((known[0].recorded[0], known[0].resume), (13, 13));
-    assert!(logs.resume_command(&id, known[0].clone(), 13));
+    let open_commands = logs.open_commands(&id).await.unwrap();
+    assert_eq!(open_commands.len(), 1);
+    assert_eq!(
+        (open_commands[0].recorded[0], open_commands[0].resume),
+        (13, 13)
+    );
+    assert!(logs.resume_command(&id, open_commands[0].clone(), 13));
     let output = Output::Stdout("third\nend".into());
     logs.add_output(&id, 7, None, &output, 7, WhenFull::Refuse)
         .await;

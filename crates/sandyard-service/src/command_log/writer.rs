@@ -96,7 +96,7 @@ fn write(
         let Some(log) = state.logs.get_mut(id) else {
             return Ok(());
         };
-        log.taken += 1;
+        log.batches_taken += 1;
         (std::mem::take(&mut log.queue), log.lost)
     };
     if lost > 0 {
@@ -111,7 +111,7 @@ fn write(
         log.lost -= lost;
         log.is_stuck = false;
         log.queued_bytes = log.queue.iter().map(queued_size).sum();
-        log.room.notify_waiters();
+        log.space_freed.notify_waiters();
     } else {
         if lost > 0 {
             records.pop();
@@ -120,8 +120,8 @@ fn write(
         log.queue = records;
     }
     // Also after a failure, so that tasks that wait for this batch do not wait for the next one.
-    let taken = log.taken;
-    log.written.send_replace(taken);
+    let taken = log.batches_taken;
+    log.last_written_batch.send_replace(taken);
     if result.is_err() {
         state.dirty.insert(id.clone());
     }

@@ -94,8 +94,8 @@ impl Service {
             ServiceError::new(ErrorKind::Internal, "failed to read a command log").source(error)
         };
         let agent = self.agent(sandbox).await?;
-        let kept = match agent.retained_commands().await {
-            Ok(kept) => kept,
+        let retained = match agent.retained_commands().await {
+            Ok(retained) => retained,
             // Another implementation of the agent. Commands of the log are then found by their process id.
             Err(error) if error.is_not_found() => Vec::new(),
             Err(error) => return Err(error.into()),
@@ -108,7 +108,7 @@ impl Service {
             .into_iter()
             .map(|command| (command.id.clone(), command))
             .collect();
-        if kept.is_empty() && open.is_empty() {
+        if retained.is_empty() && open.is_empty() {
             return Ok(());
         }
         let nodes = self.store().nodes(0).await?;
@@ -119,18 +119,22 @@ impl Service {
                 && !self.recorders().is_followed(&sandbox.id, command)
         };
         let now_ms = self.clock().now_ms();
-        let kept = kept.into_iter().filter(|known| is_command_id(&known.id));
-        for known in kept.take(MAX_ADOPTED) {
-            let command = open.remove(&known.id).unwrap_or_else(|| OpenCommand {
-                id: known.id.clone(),
-                pid: known.pid,
-                actor: sandbox.owner.clone(),
-                began_ms: now_ms.saturating_sub_unsigned(known.age_ms),
-                is_logged: true,
-                ..OpenCommand::default()
-            });
-            if is_abandoned(&known.id) {
-                self.adopt_command(sandbox, command, known.ran_ms);
+        let retained = retained
+            .into_iter()
+            .filter(|command_of_agent| is_command_id(&command_of_agent.id));
+        for command_of_agent in retained.take(MAX_ADOPTED) {
+            let command = open
+                .remove(&command_of_agent.id)
+                .unwrap_or_else(|| OpenCommand {
+                    id: command_of_agent.id.clone(),
+                    pid: command_of_agent.pid,
+                    actor: sandbox.owner.clone(),
+                    began_ms: now_ms.saturating_sub_unsigned(command_of_agent.age_ms),
+                    is_logged: true,
+                    ..OpenCommand::default()
+                });
+            if is_abandoned(&command_of_agent.id) {
+                self.adopt_command(sandbox, command, command_of_agent.ran_ms);
             }
         }
         for command in open.into_values().take(MAX_ADOPTED) {

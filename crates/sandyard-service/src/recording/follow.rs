@@ -254,11 +254,11 @@ impl Service {
                 data: [("command_id".to_owned(), command_id)].into(),
                 ..EventFilter::default()
             };
-            let known = self.store().events(&filter).await?;
+            let earlier = self.store().events(&filter).await?;
             let is_end = |event: &Event| {
                 event.kind == "command_ended" || event.data["exit_code"].is_number()
             };
-            if known.iter().any(is_end) {
+            if earlier.iter().any(is_end) {
                 return Ok(());
             }
         }

@@ -23,8 +23,8 @@ impl Service {
     async fn release_in(&self, id: &SandboxId, commands: Vec<Release>) {
         let ids = commands.iter().map(|release| release.command.clone());
         let releasing = async {
-            let known = self.agents().get(id).map(|known| known.client.clone());
-            let agent = match known {
+            let cached = self.agents().get(id).map(|cached| cached.client.clone());
+            let agent = match cached {
                 Some(agent) => agent,
                 None => self.running_agent(id).await?,
             };

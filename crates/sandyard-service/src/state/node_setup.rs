@@ -44,11 +44,11 @@ impl NodeSetup {
         })
     }
 
-    /// A server that keeps its data in `data_dir`, in the first slot there that no running server has. `place` tells this data
+    /// A server that keeps its data in `data_dir`, in the first slot there that no running server has. `directory_id` tells this data
     /// directory from those of other hosts.
     pub fn in_slot(
         data_dir: &Path,
-        place: &str,
+        directory_id: &str,
         url: Option<String>,
         reach: Option<NodeConnector>,
     ) -> ServiceResult<Self> {
@@ -68,7 +68,7 @@ impl NodeSetup {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
                     return Ok(Self {
-                        id: new_id(&format!("{place}-{number}"))?,
+                        id: new_id(&format!("{directory_id}-{number}"))?,
                         url,
                         reach,
                         slot: Some(file),

@@ -81,7 +81,7 @@ impl ProviderRegistry {
     }
 
     /// This node's provider with a name.
-    pub(crate) fn named(&self, name: &str) -> Option<&Arc<dyn Provider>> {
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<dyn Provider>> {
         self.local
             .iter()
             .find(|provider| provider.info().name == name)
@@ -131,7 +131,7 @@ impl ProviderRegistry {
 
     /// The provider of a sandbox.
     pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> ServiceResult<Arc<dyn Provider>> {
-        let is_foreign = self.named(&sandbox.provider).is_none();
+        let is_foreign = self.by_name(&sandbox.provider).is_none();
         if is_foreign && self.is_unreachable_location(&sandbox.location).await? {
             let name = &sandbox.provider;
             let message = format!("provider `{name}` is not among this server's providers");

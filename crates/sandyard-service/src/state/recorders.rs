@@ -66,8 +66,8 @@ impl Recorders {
     /// The adoption that a location still needs; none if it has had the latest one. The first one is always needed.
     pub(crate) fn pending_adoption(&self, location: &str) -> Option<u64> {
         let adoptions = lock(&self.adoptions);
-        let wanted = adoptions.requested + 1;
-        (adoptions.served.get(location) != Some(&wanted)).then_some(wanted)
+        let next = adoptions.requested + 1;
+        (adoptions.served.get(location) != Some(&next)).then_some(next)
     }
 
     pub(crate) fn finish_adoption(&self, location: &str, adoption: u64) {

@@ -63,7 +63,7 @@ impl Service {
         let memory = self.memory().hold(&caller.name);
         // Before the command runs, so that no command runs whose output cannot be returned.
         memory.grow(ANSWER_BUFFERS, MEMORY_WAIT).await?;
-        let began = Instant::now();
+        let started_at = Instant::now();
         let mut stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
         let mut killer = KillOnDrop::new(self, live, pid);
@@ -92,12 +92,12 @@ impl Service {
             }
             Ok(Err(error)) if error.kind != ErrorKind::TimedOut => return Err(error),
             _ => {
-                self.note_command(caller, live, &request, pid, None, began);
+                self.note_command(caller, live, &request, pid, None, started_at);
                 return Err(timed_out(timeout).partial_output(output.into_partial(pid)));
             }
         };
         let exit_code = end.shell_code();
-        self.note_command(caller, live, &request, pid, Some(exit_code), began);
+        self.note_command(caller, live, &request, pid, Some(exit_code), started_at);
         Ok(CommandOutput {
             stdout: output.stdout.finish(),
             stderr: output.stderr.finish(),
@@ -105,7 +105,7 @@ impl Service {
             memory: output.memory,
             exit_code,
             pid,
-            duration: began.elapsed(),
+            duration: started_at.elapsed(),
         })
     }
 
@@ -116,10 +116,10 @@ impl Service {
         live: &Live,
         request: RunRequest,
     ) -> ServiceResult<u32> {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
-        self.note_command(caller, live, &request, pid, None, began);
+        self.note_command(caller, live, &request, pid, None, started_at);
         self.record_in_background(&live.sandbox, stream);
         Ok(pid)
     }
@@ -131,9 +131,9 @@ impl Service {
         live: &Live,
         request: RunRequest,
     ) -> ServiceResult<ProcessStream> {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let stream = self.start(caller, live, &request).await?;
-        self.note_command(caller, live, &request, stream.pid(), None, began);
+        self.note_command(caller, live, &request, stream.pid(), None, started_at);
         Ok(stream)
     }
 
@@ -207,9 +207,9 @@ impl Service {
         live: &Live,
         pid: u32,
         exit_code: i32,
-        began: Instant,
+        started_at: Instant,
     ) {
-        let duration_ms = millis(began.elapsed());
+        let duration_ms = millis(started_at.elapsed());
         let release = self.end_recording(&live.sandbox.id, pid);
         let command_id = release.as_ref().map(|release| &release.command);
         self.history().add(self.event(
@@ -228,14 +228,14 @@ impl Service {
         request: &RunRequest,
         pid: u32,
         exit_code: Option<i32>,
-        began: Instant,
+        started_at: Instant,
     ) {
-        let shown = match &request.command {
+        let text = match &request.command {
             Command::Shell(text) => text.clone(),
             Command::Argv(argv) => argv.join(" "),
         };
-        let shown: String = shown.chars().take(MAX_SHOWN).collect();
-        let duration_ms = millis(began.elapsed());
+        let text: String = text.chars().take(MAX_SHOWN).collect();
+        let duration_ms = millis(started_at.elapsed());
         let id = &live.sandbox.id;
         let release = exit_code.and_then(|_| self.end_recording(id, pid));
         let command_id = match &release {
@@ -250,7 +250,7 @@ impl Service {
             "command",
             caller,
             json!({
-                "command": shown,
+                "command": text,
                 "pid": pid,
                 "exit_code": exit_code,
                 "duration_ms": duration_ms,

@@ -27,15 +27,15 @@ impl Service {
             .await
     }
 
-    /// Deletes a sandbox. `why` goes into its events.
+    /// Deletes a sandbox. `reason` goes into its events.
     pub(crate) async fn delete_by_id(
         &self,
         caller: &Caller,
         id: &SandboxId,
-        why: &str,
+        reason: &str,
     ) -> ServiceResult<Sandbox> {
         let claim = self.claim(id, Operation::Delete).await?;
-        self.delete_claimed(caller, claim, why).await
+        self.delete_claimed(caller, claim, reason).await
     }
 
     /// Deletes a claimed sandbox.
@@ -43,9 +43,9 @@ impl Service {
         &self,
         caller: &Caller,
         claim: Claim,
-        why: &str,
+        reason: &str,
     ) -> ServiceResult<Sandbox> {
-        self.delete_listed(caller, claim, why, &[]).await
+        self.delete_listed(caller, claim, reason, &[]).await
     }
 
     /// Deletes a claimed sandbox, given the instances that its provider has listed for it. None listed means that they are listed
@@ -54,8 +54,8 @@ impl Service {
         &self,
         caller: &Caller,
         mut claim: Claim,
-        why: &str,
-        listed: &[&Instance],
+        reason: &str,
+        listed_instances: &[&Instance],
     ) -> ServiceResult<Sandbox> {
         let id = claim.row.id.clone();
         if claim.row.status == SandboxStatus::Deleted {
@@ -68,13 +68,13 @@ impl Service {
                 status: Some(SandboxStatus::Deleting),
                 ..SandboxPatch::default()
             };
-            let event = claim.event("deleting", caller, json!({"why": why}));
+            let event = claim.event("deleting", caller, json!({"why": reason}));
             let retry = TimerPlan::Set {
                 due_ms: self.clock().now_ms() + RETRY_AFTER_MS,
             };
             claim.update(patch, vec![event], retry).await?;
         }
-        remove_instance(&claim, &provider, listed).await?;
+        remove_instance(&claim, &provider, listed_instances).await?;
         let patch = SandboxPatch {
             status: Some(SandboxStatus::Deleted),
             deleted_ms: Some(self.clock().now_ms()),
@@ -82,7 +82,7 @@ impl Service {
             forget_secrets: true,
             ..SandboxPatch::default()
         };
-        let event = claim.event("deleted", caller, json!({"why": why}));
+        let event = claim.event("deleted", caller, json!({"why": reason}));
         let sandbox = claim.commit(patch, vec![event], TimerPlan::Clear).await?;
         self.agents().remove(&id);
         self.command_logs().forget(&id).await;
@@ -95,17 +95,17 @@ impl Service {
 async fn remove_instance(
     claim: &Claim,
     provider: &Arc<dyn Provider>,
-    listed: &[&Instance],
+    listed_instances: &[&Instance],
 ) -> ServiceResult<()> {
     claim.check_held()?;
     if let Some(id) = &claim.row.provider_id {
         return Ok(provider.delete(id).await?);
     }
-    let all = match listed {
+    let all = match listed_instances {
         [] => provider.list().await?,
         _ => Vec::new(),
     };
-    let instances = listed.iter().copied().chain(&all);
+    let instances = listed_instances.iter().copied().chain(&all);
     for instance in instances.filter(|instance| instance.sandbox_id.as_ref() == Some(&claim.row.id))
     {
         provider.delete(&instance.id).await?;

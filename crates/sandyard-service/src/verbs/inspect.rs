@@ -20,7 +20,7 @@ impl Service {
             .store()
             .find_sandbox(name, owner)
             .await?
-            .filter(|sandbox| caller.owns(&sandbox.owner))
+            .filter(|sandbox| caller.can_access(&sandbox.owner))
             .ok_or_else(|| ServiceError::no_sandbox(name))?;
         if owner.is_none() {
             self.check_alias(name, &sandbox).await?;

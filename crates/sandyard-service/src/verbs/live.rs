@@ -110,10 +110,10 @@ impl Service {
                 format!("sandbox `{}` is not created yet", sandbox.id),
             )
         })?;
-        if let Some(known) = self.agents().get(&sandbox.id)
-            && known.instance == id
+        if let Some(cached) = self.agents().get(&sandbox.id)
+            && cached.instance == id
         {
-            return Ok(known.client.clone());
+            return Ok(cached.client.clone());
         }
         let provider = self.registry().provider_of(sandbox).await?;
         let agent = provider
@@ -124,12 +124,12 @@ impl Service {
             .await?;
         // Only local agents are cached: the address of another node may change.
         if self.registry().local_for(&sandbox.location).is_some() {
-            let known = KnownAgent {
+            let cached = KnownAgent {
                 instance: id,
                 client: agent.clone(),
                 answered: None,
             };
-            self.agents().insert(sandbox.id.clone(), known);
+            self.agents().insert(sandbox.id.clone(), cached);
         }
         Ok(agent)
     }
@@ -138,10 +138,10 @@ impl Service {
     async fn is_answering(&self, id: &SandboxId, agent: &AgentClient) -> bool {
         let health = tokio::time::timeout(Duration::from_secs(1), agent.health()).await;
         let is_answering = !matches!(health, Ok(Err(ClientError::Connect { .. })));
-        if let Some(known) = self.agents().get_mut(id)
+        if let Some(cached) = self.agents().get_mut(id)
             && is_answering
         {
-            known.answered = Some(Instant::now());
+            cached.answered = Some(Instant::now());
         }
         is_answering
     }
@@ -149,7 +149,7 @@ impl Service {
     /// Counts the agent's answers, not the requests: a client that retries often must not keep a dead agent unnoticed.
     fn has_answered_recently(&self, id: &SandboxId) -> bool {
         let agents = self.agents();
-        let answered = agents.get(id).and_then(|known| known.answered);
+        let answered = agents.get(id).and_then(|cached| cached.answered);
         answered.is_some_and(|answered| answered.elapsed() < RECENT)
     }
 }

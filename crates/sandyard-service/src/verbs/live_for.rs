@@ -29,7 +29,7 @@ pub enum WakePolicy {
 #[derive(Debug)]
 pub enum NotRunning {
     /// It is deleted, or being deleted.
-    Gone,
+    Deleted,
     /// It is paused or stopped, and this request may not wake it.
     Asleep,
     /// It could not be woken or looked up.
@@ -39,7 +39,7 @@ pub enum NotRunning {
 impl From<ServiceError> for NotRunning {
     fn from(error: ServiceError) -> Self {
         match error.kind {
-            ErrorKind::SandboxNotFound | ErrorKind::NotFound => Self::Gone,
+            ErrorKind::SandboxNotFound | ErrorKind::NotFound => Self::Deleted,
             ErrorKind::Conflict => Self::Asleep,
             _ => Self::Failed(error),
         }
@@ -68,7 +68,7 @@ impl Service {
             settled
         };
         if !sandbox.status.is_present() {
-            return Err(NotRunning::Gone);
+            return Err(NotRunning::Deleted);
         }
         Ok(self.make_live(&Caller::system(), sandbox).await?)
     }
@@ -79,7 +79,9 @@ impl Service {
         while is_going_down(&sandbox) && Instant::now() < give_up {
             let _ = timeout(POLL_EVERY, self.next_change()).await;
             let row = self.store().sandbox(&sandbox.id).await;
-            sandbox = row.map_err(ServiceError::from)?.ok_or(NotRunning::Gone)?;
+            sandbox = row
+                .map_err(ServiceError::from)?
+                .ok_or(NotRunning::Deleted)?;
         }
         Ok(sandbox)
     }

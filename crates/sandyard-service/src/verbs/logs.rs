@@ -52,7 +52,7 @@ impl Service {
         after: Option<u64>,
     ) -> ServiceResult<LogFollower> {
         let sandbox = self.existing(caller, name).await?;
-        let written = self.command_logs().subscribe(&sandbox.id);
+        let last_written_batch = self.command_logs().subscribe(&sandbox.id);
         let (page, cursor) = match after {
             Some(after) => (LogPage::default(), LogCursor::after(after)),
             None => self.newest(&sandbox.id, tail).await?,
@@ -60,7 +60,7 @@ impl Service {
         Ok(LogFollower {
             service: self.clone(),
             id: sandbox.id,
-            written,
+            last_written_batch,
             ready: page.entries.into(),
             cursor,
             has_ended: false,
@@ -94,7 +94,7 @@ impl Service {
 pub struct LogFollower {
     service: Service,
     id: SandboxId,
-    written: watch::Receiver<u64>,
+    last_written_batch: watch::Receiver<u64>,
     ready: std::collections::VecDeque<LogEntry>,
     cursor: LogCursor,
     has_ended: bool,
@@ -108,7 +108,7 @@ impl LogFollower {
                 return Some(entry);
             }
             // Before the read, so that no write is missed.
-            self.written.mark_unchanged();
+            self.last_written_batch.mark_unchanged();
             let logs = self.service.command_logs();
             let read = logs.read(&self.id, self.cursor.clone(), MAX_READ).await;
             match read {
@@ -127,7 +127,7 @@ impl LogFollower {
             if self.has_ended {
                 return None;
             }
-            let changed = tokio::time::timeout(POLL_EVERY, self.written.changed()).await;
+            let changed = tokio::time::timeout(POLL_EVERY, self.last_written_batch.changed()).await;
             self.has_ended = matches!(changed, Ok(Err(_)));
         }
     }

@@ -3,7 +3,7 @@
 use sandyard_store::model::{MountedVolume, VolumeStatus};
 
 use super::volumes::no_volume;
-use crate::error::{ServiceError, ServiceResult, shown};
+use crate::error::{ServiceError, ServiceResult, printable};
 use crate::request::MountRequest;
 use crate::service::Service;
 
@@ -64,8 +64,11 @@ impl Service {
 
 /// Normalises a mount path: no repeated slashes, none at the end. Fails if a volume cannot be there.
 fn clean(path: &str) -> ServiceResult<String> {
-    let refuse = |why: &str| {
-        let message = format!("a volume cannot be mounted at `{}`: {why}", shown(path));
+    let refuse = |reason: &str| {
+        let message = format!(
+            "a volume cannot be mounted at `{}`: {reason}",
+            printable(path)
+        );
         ServiceError::invalid("mounts", message)
     };
     if !path.starts_with('/') {
@@ -92,10 +95,10 @@ fn clean(path: &str) -> ServiceResult<String> {
 }
 
 /// Fails if two volumes have the same path, or one is inside the other.
-fn check_overlap(path: &str, others: &[MountedVolume]) -> ServiceResult<()> {
+fn check_overlap(path: &str, mounted: &[MountedVolume]) -> ServiceResult<()> {
     let clash =
         |other: &&MountedVolume| is_within(path, &other.path) || is_within(&other.path, path);
-    match others.iter().find(clash) {
+    match mounted.iter().find(clash) {
         None => Ok(()),
         Some(other) => Err(ServiceError::invalid(
             "mounts",
@@ -133,14 +136,14 @@ mod tests {
 
     #[test]
     fn volumes_do_not_overlap() {
-        let others = [MountedVolume {
+        let mounted = [MountedVolume {
             volume_id: "v".to_owned(),
             name: "v".to_owned(),
             path: "/mnt/a".to_owned(),
         }];
         for path in ["/mnt/a", "/mnt/a/b", "/mnt"] {
-            assert!(check_overlap(path, &others).is_err(), "{path}");
+            assert!(check_overlap(path, &mounted).is_err(), "{path}");
         }
-        assert!(check_overlap("/mnt/ab", &others).is_ok());
+        assert!(check_overlap("/mnt/ab", &mounted).is_ok());
     }
 }

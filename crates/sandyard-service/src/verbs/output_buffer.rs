@@ -56,17 +56,17 @@ impl OutputBuffer {
             Err(_) => bytes.len().saturating_mul(3),
         };
         let needed = text.text.len() + text.pending.len() + expanded;
-        let room = needed.min(self.max);
-        if room > text.text.capacity() {
-            let room = room.max(text.text.capacity() * 2).min(self.max);
-            let more = room - text.text.capacity();
-            let is_counted = room > UNCOUNTED_BYTES;
+        let capacity = needed.min(self.max);
+        if capacity > text.text.capacity() {
+            let capacity = capacity.max(text.text.capacity() * 2).min(self.max);
+            let more = capacity - text.text.capacity();
+            let is_counted = capacity > UNCOUNTED_BYTES;
             if is_counted && self.memory.grow(more, MEMORY_WAIT).await.is_err() {
                 text.is_full = true;
                 self.is_truncated = true;
                 return;
             }
-            text.text.reserve_exact(room - text.text.len());
+            text.text.reserve_exact(capacity - text.text.len());
         }
         text.push(bytes, self.max);
         self.is_truncated |= text.is_full;
@@ -111,8 +111,8 @@ impl TextBuffer {
         if self.is_full {
             return;
         }
-        let room = max.saturating_sub(self.text.len());
-        let end = text.floor_char_boundary(room);
+        let free_bytes = max.saturating_sub(self.text.len());
+        let end = text.floor_char_boundary(free_bytes);
         self.text.push_str(&text[..end]);
         self.is_full = end < text.len();
     }

@@ -15,9 +15,9 @@ use crate::request::{SecretInfo, SecretRequest};
 use crate::service::Service;
 
 /// Most secrets of one owner.
-const MOST: usize = 500;
+const MAX_SECRETS: usize = 500;
 /// Most secrets of one sandbox.
-const MOST_NAMED: usize = 64;
+const MAX_SANDBOX_SECRETS: usize = 64;
 /// Bounds of a placeholder: long enough not to be met by chance.
 const PLACEHOLDER: std::ops::RangeInclusive<usize> = 8..=200;
 
@@ -50,8 +50,8 @@ impl Service {
     /// Forgets a secret of the caller's; for an admin, a shared one of this name too. Sandboxes that could use it cannot any
     /// more.
     pub async fn delete_secret(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
-        let known = self.store().secrets_for(&caller.name).await?;
-        let found = SecretSet::new(&known).find(&caller.name, name).cloned();
+        let secrets = self.store().secrets_for(&caller.name).await?;
+        let found = SecretSet::new(&secrets).find(&caller.name, name).cloned();
         let secret = found
             .filter(|secret| secret.owner == caller.name || caller.is_admin())
             .ok_or_else(|| no_secret(name))?;
@@ -81,23 +81,23 @@ impl Service {
             return Ok(BTreeMap::new());
         }
         check_map("secrets", names)?;
-        if names.len() > MOST_NAMED {
-            let message = format!("a sandbox has at most {MOST_NAMED} secrets");
+        if names.len() > MAX_SANDBOX_SECRETS {
+            let message = format!("a sandbox has at most {MAX_SANDBOX_SECRETS} secrets");
             return Err(ServiceError::invalid("secrets", message));
         }
         check_env_overlap(names, env)?;
-        let known = self.store().secrets_for(owner).await?;
-        let known = SecretSet::new(&known);
-        let mut found: BTreeMap<&str, &Secret> = BTreeMap::new();
+        let secrets = self.store().secrets_for(owner).await?;
+        let secrets = SecretSet::new(&secrets);
+        let mut by_variable: BTreeMap<&str, &Secret> = BTreeMap::new();
         for (variable, name) in names {
-            let secret = known.find(owner, name).ok_or_else(|| {
+            let secret = secrets.find(owner, name).ok_or_else(|| {
                 ServiceError::invalid("secrets", no_secret(name).message)
                     .hint("GET /secrets lists those you may use")
             })?;
-            found.insert(variable, secret);
+            by_variable.insert(variable, secret);
         }
         let mut seen: Vec<&Secret> = Vec::new();
-        for &secret in found.values() {
+        for &secret in by_variable.values() {
             if let Some(other) = seen.iter().find(|other| {
                 other.name != secret.name && overlap(&other.placeholder, &secret.placeholder)
             }) {
@@ -114,7 +114,7 @@ impl Service {
         }
         let placeholder =
             |(variable, secret): (&str, &Secret)| (variable.to_owned(), secret.placeholder.clone());
-        Ok(found.into_iter().map(placeholder).collect())
+        Ok(by_variable.into_iter().map(placeholder).collect())
     }
 
     async fn put_secret_now(
@@ -123,16 +123,16 @@ impl Service {
         request: SecretRequest,
     ) -> ServiceResult<SecretInfo> {
         let owner = &caller.name;
-        let known = self.store().secrets_for(owner).await?;
-        let (same, others): (Vec<&Secret>, Vec<&Secret>) = known
+        let secrets = self.store().secrets_for(owner).await?;
+        let (same, others): (Vec<&Secret>, Vec<&Secret>) = secrets
             .iter()
             .partition(|secret| secret.owner == *owner && secret.name == request.name);
         let before = same.first().copied();
         let own = others.iter().filter(|secret| secret.owner == *owner);
-        if before.is_none() && own.count() >= MOST {
+        if before.is_none() && own.count() >= MAX_SECRETS {
             return Err(ServiceError::new(
                 ErrorKind::QuotaExceeded,
-                format!("`{owner}` has {MOST} secrets, as many as allowed"),
+                format!("`{owner}` has {MAX_SECRETS} secrets, as many as allowed"),
             )
             .hint("delete one you do not need"));
         }
@@ -168,7 +168,7 @@ impl Service {
     async fn spread(&self, secret: &Secret, is_shared: bool) {
         let owner = (!is_shared).then_some(secret.owner.as_str());
         if let Err(error) = self.push_grants_of_secret(&secret.name, owner).await {
-            tracing::warn!(%error, "A changed secret has not reached all sandboxes yet; the reconciler sees to it");
+            tracing::warn!(%error, "A changed secret has not reached all sandboxes yet; the reconciler repeats the push");
         }
     }
 }
@@ -242,23 +242,23 @@ fn check_hosts(hosts: &[BoundHost]) -> ServiceResult<()> {
     Ok(())
 }
 
-/// What is to stand for a secret: what was asked for, what stood for it before, or something of its name.
+/// The placeholder of a secret: the requested one, the previous one, or one with the secret's name.
 fn placeholder(
     request: &SecretRequest,
     before: Option<&Secret>,
-    others: &[&Secret],
+    other_secrets: &[&Secret],
 ) -> ServiceResult<String> {
     let clash = |text: &str| {
-        let mut others = others.iter();
-        others.find(|other| overlap(&other.placeholder, text))
+        let mut other_secrets = other_secrets.iter();
+        other_secrets.find(|other| overlap(&other.placeholder, text))
     };
-    if let Some(asked) = &request.placeholder {
-        return match clash(asked) {
-            None => Ok(asked.clone()),
+    if let Some(requested) = &request.placeholder {
+        return match clash(requested) {
+            None => Ok(requested.clone()),
             Some(other) => Err(ServiceError::invalid(
                 "placeholder",
                 format!(
-                    "`{asked}` and the placeholder of `{}` cannot be told apart: one contains the other",
+                    "`{requested}` and the placeholder of `{}` cannot be told apart: one contains the other",
                     other.name
                 ),
             )),
@@ -276,8 +276,8 @@ fn placeholder(
 }
 
 /// Says whether replacing one of two texts could meet the other.
-fn overlap(one: &str, other: &str) -> bool {
-    one.contains(other) || other.contains(one)
+fn overlap(left: &str, right: &str) -> bool {
+    left.contains(right) || right.contains(left)
 }
 
 fn no_secret(name: &str) -> ServiceError {

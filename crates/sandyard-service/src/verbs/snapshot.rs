@@ -161,7 +161,7 @@ impl Service {
                     .as_ref()
                     .is_some_and(|sandbox| sandbox.as_str() == id)
             };
-            caller.owns(&snapshot.owner) && of.is_none_or(is_of)
+            caller.can_access(&snapshot.owner) && of.is_none_or(is_of)
         });
         Ok(snapshots)
     }
@@ -221,8 +221,8 @@ impl Service {
         caller: &Caller,
         sandbox: Sandbox,
     ) -> ServiceResult<Sandbox> {
-        let shown = self.with_template_labels(caller, vec![sandbox.clone()]);
-        Ok(shown.await?.pop().unwrap_or(sandbox))
+        let labelled = self.with_template_labels(caller, vec![sandbox.clone()]);
+        Ok(labelled.await?.pop().unwrap_or(sandbox))
     }
 
     /// Replaces the random template names of sandboxes that were created from snapshots by the owners' names.
@@ -256,10 +256,10 @@ impl Service {
         name: &str,
         label: Option<&str>,
     ) -> ServiceResult<(String, bool)> {
-        let shown = label.unwrap_or(name);
+        let requested_name = label.unwrap_or(name);
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
-        let is_for_everybody = match label {
+        let is_for_all_users = match label {
             // Templates without an owner belong to the operator. No label may hide them.
             Some(label) if !self.is_reserved(label) => {
                 let info = provider.info();
@@ -270,12 +270,12 @@ impl Service {
                             && (template.is_ours || self.is_for_users(&info.name, label))
                     })
             }
-            _ => !caller.is_admin() && self.is_reserved(shown),
+            _ => !caller.is_admin() && self.is_reserved(requested_name),
         };
-        if is_for_everybody {
+        if is_for_all_users {
             return Err(ServiceError::new(
                 ErrorKind::Conflict,
-                format!("`{shown}` is reserved for a template for everybody"),
+                format!("`{requested_name}` is reserved for a template for everybody"),
             )
             .hint("choose another name"));
         }
@@ -302,9 +302,9 @@ impl Service {
         }
         // An earlier attempt left a row without a template, because its template might still have been made. This attempt reuses the
         // template's name, so that whatever the earlier one still makes has an owner.
-        let is_same = |one: &&Snapshot| {
-            one.owner == *owner
-                && (one.name == name || (label.is_some() && one.alias == snapshot.alias))
+        let is_same = |row: &&Snapshot| {
+            row.owner == *owner
+                && (row.name == name || (label.is_some() && row.alias == snapshot.alias))
         };
         if let Some(earlier) = all.iter().find(is_same)
             && !is_listed(provider, &earlier.name).await?
@@ -313,7 +313,7 @@ impl Service {
         }
         Err(ServiceError::new(
             ErrorKind::Conflict,
-            format!("a template `{shown}` already exists"),
+            format!("a template `{requested_name}` already exists"),
         )
         .hint("choose another name, or delete that template"))
     }

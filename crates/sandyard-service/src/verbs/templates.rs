@@ -74,7 +74,7 @@ impl Service {
         let view = |info: TemplateInfo| {
             let snapshot = snapshots.iter().find(|snapshot| snapshot.name == info.name);
             let is_visible = match snapshot {
-                Some(snapshot) => caller.owns(&snapshot.owner),
+                Some(snapshot) => caller.can_access(&snapshot.owner),
                 None => caller.is_admin() || info.is_ours || self.is_for_users(name, &info.name),
             };
             is_visible.then(|| Template {
@@ -98,7 +98,7 @@ impl Service {
             return Ok(());
         }
         match self.store().snapshot_owner(location, name).await? {
-            Some(owner) if !caller.owns(&owner) => Err(no_template(name)),
+            Some(owner) if !caller.can_access(&owner) => Err(no_template(name)),
             _ => Ok(()),
         }
     }
@@ -153,19 +153,18 @@ impl Service {
         name: &str,
     ) -> ServiceResult<()> {
         let location = &provider.info().location;
-        let shown = name;
+        let requested_name = name;
         let name = &self
             .template_called(caller, location, &caller.name, name)
             .await?;
         let owner = self.store().snapshot_owner(location, name).await?;
         match &owner {
-            Some(owner) if caller.owns(owner) => {}
-            Some(_) => return Err(no_template(shown)),
+            Some(owner) if caller.can_access(owner) => {}
+            Some(_) => return Err(no_template(requested_name)),
             None if caller.has(Scope::Admin) => {}
             None => {
-                return Err(
-                    no_template(shown).hint("only an admin may remove templates for everybody")
-                );
+                return Err(no_template(requested_name)
+                    .hint("only an admin may remove templates for everybody"));
             }
         }
         match provider.remove_template(name).await {

@@ -17,7 +17,7 @@ use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_provider::{Provider, VolumeSpec};
 use sandyard_store::model::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
 
-use crate::error::{ServiceError, ServiceResult, shown};
+use crate::error::{ServiceError, ServiceResult, printable};
 use crate::random;
 use crate::service::Service;
 use sandyard_core::clock::millis;
@@ -125,7 +125,7 @@ impl Service {
             return Err(no_volume(name));
         }
         if let Some(volume) = self.store().volume(name).await?
-            && caller.owns(&volume.owner)
+            && caller.can_access(&volume.owner)
         {
             return Ok(volume);
         }
@@ -206,7 +206,7 @@ impl Service {
     /// Deletes a volume, for any caller.
     async fn remove_volume(&self, volume: &Volume) -> ServiceResult<()> {
         match self.store().begin_volume_removal(&volume.id).await? {
-            VolumeRemoval::Begun => {}
+            VolumeRemoval::Started => {}
             VolumeRemoval::InUse(sandboxes) => return Err(in_use(volume, &sandboxes)),
             VolumeRemoval::Missing => return Err(no_volume(&volume.name)),
         }
@@ -249,8 +249,11 @@ pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> ServiceResult<()>
 
 /// The volume does not exist, or the caller may not see it. The two look the same.
 pub(super) fn no_volume(name: &str) -> ServiceError {
-    ServiceError::new(ErrorKind::NotFound, format!("no volume `{}`", shown(name)))
-        .hint("GET /volumes lists yours")
+    ServiceError::new(
+        ErrorKind::NotFound,
+        format!("no volume `{}`", printable(name)),
+    )
+    .hint("GET /volumes lists yours")
 }
 
 fn in_use(volume: &Volume, sandboxes: &[SandboxId]) -> ServiceError {
@@ -280,7 +283,7 @@ fn check_name(name: &str) -> ServiceResult<()> {
 }
 
 /// Compares in constant time.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
-    one.len() == other.len() && differences == 0
+fn is_same(left: &[u8], right: &[u8]) -> bool {
+    let differences = left.iter().zip(right).fold(0, |sum, (a, b)| sum | (a ^ b));
+    left.len() == right.len() && differences == 0
 }

@@ -91,7 +91,7 @@ impl Service {
                 .hint("it can only be deleted"));
             }
         }
-        let began = std::time::Instant::now();
+        let started_at = std::time::Instant::now();
         let provider = self.registry().provider_of(&claim.row).await?;
         claim.check_held()?;
         let instance = match bring_up(provider.as_ref(), &claim.row).await {
@@ -134,7 +134,7 @@ impl Service {
             self.push_grant_soon(&sandbox.id);
         }
         self.adopt_commands_soon(&sandbox);
-        metrics::histogram!("sandyard_wake_seconds").record(began.elapsed().as_secs_f64());
+        metrics::histogram!("sandyard_wake_seconds").record(started_at.elapsed().as_secs_f64());
         Ok(sandbox)
     }
 

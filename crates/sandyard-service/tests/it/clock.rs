@@ -41,7 +41,7 @@ async fn after_a_jump_back_a_sandbox_is_still_paused_when_it_is_idle() {
 }
 
 #[tokio::test]
-async fn every_verb_works_after_a_jump_either_way() {
+async fn every_verb_works_after_a_jump_forwards_and_backwards() {
     for jump_ms in [MONTH_MS, -MONTH_MS] {
         let env = TestEnv::new().await;
         let before = env.create().await;

@@ -62,7 +62,7 @@ async fn claim_by_the_dead(env: &TestEnv, id: &SandboxId, operation: Operation) 
 /// Another server, once the dead one's claims have ended.
 async fn next_server(env: &TestEnv) -> Service {
     env.clock.advance_ms(31_000);
-    let next = env.another().await;
+    let next = env.second_server().await;
     next.sweep().await.expect("the test environment works");
     next
 }
@@ -113,7 +113,7 @@ async fn died_while_pausing_before_and_after_the_freeze() {
                 .unwrap();
         }
         let next = next_server(&env).await;
-        // Nobody was told that it is paused, so it runs.
+        // No caller got the answer that it is paused, so it runs.
         let live = next.live(&alice(), sandbox.id.as_str()).await.unwrap();
         assert_eq!(live.sandbox.status, SandboxStatus::Running);
         let state = env.provider.instances()[0].state;
@@ -187,18 +187,18 @@ async fn died_between_writing_a_policy_and_pushing_it() {
         .unwrap()
         .unwrap();
     // Not even the end of the claim is waited for.
-    let next = env.another().await;
+    let next = env.second_server().await;
     next.sweep().await.unwrap();
     assert_eq!(env.grant(&sandbox).await.policy, closed);
 }
 
 #[tokio::test]
-async fn died_between_making_a_sandbox_and_opening_its_way_out() {
+async fn died_between_creating_a_sandbox_and_opening_its_egress() {
     let env = TestEnv::new().await;
     let gate = env.provider.hold(Verb::SetNetwork);
     let sandbox = env.create().await;
     gate.reached_by(1).await;
-    let next = env.another().await;
+    let next = env.second_server().await;
     let sweep = tokio::spawn(async move { next.sweep().await });
     // The first one's push never ends; the second's is its own.
     gate.reached_by(2).await;
@@ -223,7 +223,7 @@ async fn a_claim_of_the_living_is_respected() {
         )
         .await
         .unwrap();
-    env.another().await.sweep().await.unwrap();
+    env.second_server().await.sweep().await.unwrap();
     assert!(env.row(&sandbox.id).await.claim.is_some());
 }
 
@@ -232,8 +232,8 @@ async fn a_server_in_the_same_slot_need_not_wait_for_its_predecessors_claims() {
     let env = TestEnv::new().await;
     let folder = tempfile::tempdir().unwrap();
     let slot = || NodeSetup::in_slot(folder.path(), "here", None, None).unwrap();
-    let first = env.another_as(slot()).await;
-    let second = env.another_as(slot()).await;
+    let first = env.second_server_as(slot()).await;
+    let second = env.second_server_as(slot()).await;
     let sandboxes = [env.create().await, env.create().await];
     let now_ms = env.clock.now_ms();
     for (server, sandbox) in [&first, &second].into_iter().zip(&sandboxes) {
@@ -250,7 +250,7 @@ async fn a_server_in_the_same_slot_need_not_wait_for_its_predecessors_claims() {
             .unwrap();
     }
     drop(first);
-    let _third = env.another_as(slot()).await;
+    let _third = env.second_server_as(slot()).await;
     assert_eq!(env.row(&sandboxes[0].id).await.claim, None);
     assert!(
         env.row(&sandboxes[1].id).await.claim.is_some(),
@@ -267,7 +267,7 @@ async fn a_create_that_another_server_finished_is_not_undone() {
     gate.reached_by(1).await;
     // Its claim ends as if its server had been asleep, and another adopts what it made.
     env.clock.advance_ms(31_000);
-    let other = env.another().await;
+    let other = env.second_server().await;
     other.sweep().await.unwrap();
     gate.release();
     let sandbox = slow.await.unwrap().unwrap();

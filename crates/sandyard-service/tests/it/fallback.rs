@@ -7,7 +7,7 @@ use sandyard_service::{CreateRequest, MountRequest, Sandbox, ServiceSettings};
 use sandyard_store::model::{NewEvent, NewSandbox, SandboxFilter, SandboxPatch, TimerPlan};
 
 use crate::harness::alice;
-use crate::several::{Several, fallback, from, with};
+use crate::multi_provider::{MultiProvider, fallback, from, with};
 
 const UNABLE: [ProviderErrorKind; 3] = [
     ProviderErrorKind::NoCapacity,
@@ -18,7 +18,7 @@ const UNABLE: [ProviderErrorKind; 3] = [
 #[tokio::test]
 async fn the_next_makes_it_when_the_first_cannot() {
     for kind in UNABLE {
-        let env = Several::with_fallback().await;
+        let env = MultiProvider::with_fallback().await;
         env.embedded.fail_next(Verb::Create, kind);
         let sandbox = env.create(CreateRequest::default()).await.unwrap();
         assert_eq!(
@@ -56,7 +56,7 @@ async fn a_refusal_is_the_last_word_of_the_first_choice() {
         ProviderErrorKind::Conflict,
         ProviderErrorKind::Unsupported,
     ] {
-        let env = Several::with_fallback().await;
+        let env = MultiProvider::with_fallback().await;
         env.embedded.fail_next(Verb::Create, kind);
         assert!(
             env.create(CreateRequest::default()).await.is_err(),
@@ -68,7 +68,7 @@ async fn a_refusal_is_the_last_word_of_the_first_choice() {
 
 #[tokio::test]
 async fn what_is_bound_to_a_place_is_made_nowhere_else() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     env.service.create_volume(&alice(), "data").await.unwrap();
     let original = env.create(with("embedded")).await.unwrap();
     let snapshot = env
@@ -98,8 +98,8 @@ async fn what_is_bound_to_a_place_is_made_nowhere_else() {
 }
 
 #[tokio::test]
-async fn when_nobody_can_the_first_failure_is_told_with_who_was_asked() {
-    let env = Several::with_fallback().await;
+async fn when_every_provider_fails_the_first_error_names_all_that_were_tried() {
+    let env = MultiProvider::with_fallback().await;
     env.embedded
         .fail_next(Verb::Create, ProviderErrorKind::NoCapacity);
     env.docker
@@ -127,7 +127,7 @@ async fn when_nobody_can_the_first_failure_is_told_with_who_was_asked() {
 
 #[tokio::test]
 async fn those_who_cannot_be_reached_are_passed_over_unless_all_are() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     env.embedded.set_reachable(false);
     env.docker.set_reachable(false);
     env.notice().await;
@@ -137,7 +137,7 @@ async fn those_who_cannot_be_reached_are_passed_over_unless_all_are() {
     assert_eq!(env.docker.count(Verb::Create), 0);
     let events = env.events(&sandbox.id).await;
     assert_eq!(events[0].data["instead_of"], "embedded");
-    // Whoever names one gets that one's answer.
+    // A request that names a provider gets the answer of that provider.
     let error = env.create(with("docker")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     env.e2b.set_reachable(false);
@@ -156,7 +156,7 @@ async fn those_who_cannot_be_reached_are_passed_over_unless_all_are() {
 #[tokio::test]
 async fn what_a_lost_answer_left_behind_is_removed_and_the_sandbox_stays() {
     for kind in [ProviderErrorKind::TimedOut, ProviderErrorKind::Unavailable] {
-        let env = Several::with_fallback().await;
+        let env = MultiProvider::with_fallback().await;
         env.embedded.lose_next_answer(Verb::Create, kind);
         let sandbox = env.create(CreateRequest::default()).await.unwrap();
         // Both places call their instance the same.
@@ -171,7 +171,7 @@ async fn what_a_lost_answer_left_behind_is_removed_and_the_sandbox_stays() {
 
 #[tokio::test]
 async fn what_both_lost_is_removed_from_both() {
-    let env = Several::new(fallback(["docker"])).await;
+    let env = MultiProvider::new(fallback(["docker"])).await;
     for fake in [&env.embedded, &env.docker] {
         fake.lose_next_answer(Verb::Create, ProviderErrorKind::TimedOut);
     }
@@ -186,7 +186,7 @@ async fn what_both_lost_is_removed_from_both() {
 
 #[tokio::test]
 async fn a_repetition_finds_what_another_provider_made() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     let request = CreateRequest {
         idempotency_key: Some("k".to_owned()),
         ..CreateRequest::default()
@@ -196,18 +196,18 @@ async fn a_repetition_finds_what_another_provider_made() {
     let first = env.create(request.clone()).await.unwrap();
     assert_eq!(first.provider, "docker");
     // The first choice is there again, or is passed over: the request is the same.
-    let again = env.create(request.clone()).await.unwrap();
-    assert_eq!(again.id, first.id);
+    let repeated = env.create(request.clone()).await.unwrap();
+    assert_eq!(repeated.id, first.id);
     env.embedded.set_reachable(false);
     env.notice().await;
-    let again = env.create(request).await.unwrap();
-    assert_eq!(again.id, first.id);
+    let repeated = env.create(request).await.unwrap();
+    assert_eq!(repeated.id, first.id);
     assert_eq!(env.instances(), [0, 1, 0]);
 }
 
 #[tokio::test]
 async fn a_sandbox_that_moved_takes_one_place() {
-    let env = Several::new(ServiceSettings {
+    let env = MultiProvider::new(ServiceSettings {
         max_sandboxes_per_user: 2,
         ..fallback(["docker"])
     })
@@ -223,13 +223,13 @@ async fn a_sandbox_that_moved_takes_one_place() {
 
 #[tokio::test]
 async fn who_cannot_give_what_was_asked_for_is_passed_over() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     let small = env.docker.clone().with_info(|info| {
         info.max_limits.memory_bytes = 4 << 30;
     });
     let fakes = [env.embedded.clone(), small, env.e2b.clone()];
     let settings = env.service.settings().clone();
-    let env = Several::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
+    let env = MultiProvider::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
     let mut request = CreateRequest::default();
     request.limits.memory_bytes = Some(8 << 30);
     env.embedded
@@ -242,7 +242,7 @@ async fn who_cannot_give_what_was_asked_for_is_passed_over() {
 
 #[tokio::test]
 async fn a_template_that_only_some_have_is_made_by_them() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     for provider in ["embedded", "e2b"] {
         let archive: sandyard_provider::ArchiveReader =
             Box::pin(std::io::Cursor::new(b"tar".to_vec()));
@@ -263,7 +263,7 @@ async fn a_template_that_only_some_have_is_made_by_them() {
 }
 
 /// A row as a server leaves it that dies after it has moved on to `docker`.
-async fn moved_by_the_dead(env: &Several) -> Sandbox {
+async fn moved_by_the_dead(env: &MultiProvider) -> Sandbox {
     let model = env
         .create(CreateRequest::default())
         .await
@@ -330,7 +330,7 @@ fn spec(row: &Sandbox) -> InstanceSpec {
 async fn died_between_the_move_and_the_next_provider() {
     // What the first made without having said so, and what the next made before the end came.
     for (first, next) in [(false, false), (true, false), (false, true), (true, true)] {
-        let env = Several::with_fallback().await;
+        let env = MultiProvider::with_fallback().await;
         let row = moved_by_the_dead(&env).await;
         if first {
             env.embedded.create(&spec(&row)).await.unwrap();
@@ -338,7 +338,7 @@ async fn died_between_the_move_and_the_next_provider() {
         if next {
             env.docker.create(&spec(&row)).await.unwrap();
         }
-        let later = env.another(fallback(["docker", "e2b"])).await;
+        let later = env.second_server(fallback(["docker", "e2b"])).await;
         later.pass(31_000).await;
         later.pass(301_000).await;
         let status = later.row(&row.id).await.status;
@@ -352,15 +352,15 @@ async fn died_between_the_move_and_the_next_provider() {
 
 #[tokio::test]
 async fn a_claim_that_was_lost_meanwhile_makes_nothing_elsewhere() {
-    let env = Several::with_fallback().await;
+    let env = MultiProvider::with_fallback().await;
     let gate = env.embedded.hold(Verb::Create);
     env.embedded
         .fail_next(Verb::Create, ProviderErrorKind::TimedOut);
     let service = env.service.clone();
     let slow = tokio::spawn(async move { service.create(&alice(), Default::default()).await });
     gate.reached_by(1).await;
-    // Its claim ends as if its server had been asleep, and another ends the create. On a busy machine it may be put off before.
-    let other = env.another(fallback(["docker", "e2b"])).await;
+    // Its claim ends as if its server had been asleep, and another ends the create. On a busy machine the timer may be postponed before.
+    let other = env.second_server(fallback(["docker", "e2b"])).await;
     let creating = SandboxFilter {
         statuses: vec![SandboxStatus::Creating],
         ..SandboxFilter::default()

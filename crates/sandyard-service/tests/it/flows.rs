@@ -32,7 +32,7 @@ fn flow(sandbox: &Sandbox, name: &str, verdict: FlowVerdict) -> Flow {
     }
 }
 
-/// The service's background, until it is told to end.
+/// The service's background tasks, until they are stopped.
 struct Background {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -54,20 +54,20 @@ impl Background {
     }
 }
 
-async fn listed(env: &TestEnv, id: &SandboxId, verdict: Option<FlowVerdict>) -> Vec<Event> {
-    let mut found: Vec<Event> = Vec::new();
+async fn flow_events(env: &TestEnv, id: &SandboxId, verdict: Option<FlowVerdict>) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
     loop {
         let filter = FlowFilter {
             verdict,
-            after_seq: Some(found.iter().map(|event| event.seq).max().unwrap_or(0)),
+            after_seq: Some(events.iter().map(|event| event.seq).max().unwrap_or(0)),
             ..FlowFilter::default()
         };
         let page = env.service.flows(&alice(), id.as_str(), filter).await;
         let page = page.expect("the service answers");
         if page.is_empty() {
-            return found;
+            return events;
         }
-        found.extend(page);
+        events.extend(page);
     }
 }
 
@@ -84,7 +84,7 @@ async fn flows_become_events_and_denied_ones_log_lines() {
         env.provider.push_flow(flow(&sandbox, name, verdict));
     }
     Background::of(&env).end().await;
-    let all = listed(&env, &sandbox.id, None).await;
+    let all = flow_events(&env, &sandbox.id, None).await;
     let kinds: Vec<_> = all.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["flow", "flow_denied", "flow"]);
     let good = &all[0];
@@ -109,7 +109,7 @@ async fn flows_become_events_and_denied_ones_log_lines() {
         (FlowVerdict::Denied, "evil.example"),
         (FlowVerdict::Failed, "gone.example"),
     ] {
-        let some = listed(&env, &sandbox.id, Some(verdict)).await;
+        let some = flow_events(&env, &sandbox.id, Some(verdict)).await;
         assert_eq!((some.len(), &some[0].data["name"]), (1, &name.into()));
     }
     let lines = env.service.logs(&alice(), sandbox.id.as_str(), 100).await;
@@ -166,12 +166,12 @@ async fn pages_go_on_after_a_number_and_others_see_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_follows_events_is_told_at_once() {
+async fn followers_of_events_are_notified_at_once() {
     let env = TestEnv::new().await;
     let sandbox = env.create().await;
     let background = Background::of(&env);
     let following = async {
-        while listed(&env, &sandbox.id, None).await.is_empty() {
+        while flow_events(&env, &sandbox.id, None).await.is_empty() {
             env.service.wait_for_events().await;
         }
     };
@@ -202,8 +202,8 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
     env.provider
         .push_flow(flow(&quiet, "good.example", FlowVerdict::Allowed));
     Background::of(&env).end().await;
-    assert_eq!(listed(&env, &quiet.id, None).await.len(), 1);
-    let flows = listed(&env, &loud.id, None).await;
+    assert_eq!(flow_events(&env, &quiet.id, None).await.len(), 1);
+    let flows = flow_events(&env, &loud.id, None).await;
     assert!((2000..=2004).contains(&flows.len()), "{}", flows.len());
     let count = |event: &Event| event.data["count"].as_u64().unwrap();
     assert_eq!(
@@ -213,7 +213,7 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
     );
     let sent = |event: &Event| event.data["sent_bytes"].as_u64().unwrap();
     assert_eq!(flows.iter().map(sent).sum::<u64>(), 40_000);
-    let denied = listed(&env, &loud.id, Some(FlowVerdict::Denied)).await;
+    let denied = flow_events(&env, &loud.id, Some(FlowVerdict::Denied)).await;
     assert_eq!(denied.iter().map(count).sum::<u64>(), 2000);
     let lines = env
         .service

@@ -89,17 +89,17 @@ impl TestEnv {
     }
 
     /// Another server on the same store and provider.
-    pub(crate) async fn another(&self) -> Service {
-        self.another_with(ServiceSettings::default()).await
+    pub(crate) async fn second_server(&self) -> Service {
+        self.second_server_with(ServiceSettings::default()).await
     }
 
     /// Another server on the same store and provider, with settings of its own.
-    pub(crate) async fn another_with(&self, settings: ServiceSettings) -> Service {
+    pub(crate) async fn second_server_with(&self, settings: ServiceSettings) -> Service {
         open(&self.store, &self.provider, &self.clock, settings).await
     }
 
     /// Another server in a slot of its own.
-    pub(crate) async fn another_as(&self, node: NodeSetup) -> Service {
+    pub(crate) async fn second_server_as(&self, node: NodeSetup) -> Service {
         let timers = Timers::open(self.store.clone(), None, self.clock.clone())
             .await
             .expect("the test environment works");
@@ -188,10 +188,10 @@ async fn open(
     .expect("the test environment works")
 }
 
-/// Waits until something is so.
-pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition is true.
+pub(crate) async fn until(mut is_met: impl FnMut() -> bool) {
     let waiting = async {
-        while !is_so() {
+        while !is_met() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -159,7 +159,7 @@ async fn a_time_out_of_range_is_refused() {
 }
 
 #[tokio::test]
-async fn a_failed_pause_is_tried_again_and_then_given_up_for_all_to_see() {
+async fn a_failed_pause_is_repeated_and_then_reported_as_dead() {
     let env = TestEnv::new().await;
     let sandbox = env
         .service

@@ -1,4 +1,4 @@
-//! What sandboxes may reach: kept, shown, changed, and given to whoever sees to it.
+//! What sandboxes may reach: stored, shown, changed, and passed to the provider that enforces it.
 
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ async fn a_sandbox_gets_the_policy_it_was_made_with_or_the_default() {
     assert_eq!((&grant.policy, grant.is_leading), (&closed(), true));
     assert_eq!((grant.sandbox_id, grant.owner), (plain.id, "alice".into()));
     let open = policy(json!({"deny_out": ["example.org"]}));
-    let asked = env.make(asking_for(open.clone())).await;
-    assert_eq!(env.grant(&asked).await.policy, open);
-    let shown = env.service.network(&alice(), asked.id.as_str()).await;
-    assert_eq!(shown.unwrap(), open);
+    let restricted = env.make(asking_for(open.clone())).await;
+    assert_eq!(env.grant(&restricted).await.policy, open);
+    let reported = env.service.network(&alice(), restricted.id.as_str()).await;
+    assert_eq!(reported.unwrap(), open);
 }
 
 #[tokio::test]
-async fn making_a_sandbox_does_not_wait_for_its_way_out() {
+async fn a_create_does_not_wait_for_egress() {
     let env = TestEnv::new().await;
     let gate = env.provider.hold(Verb::SetNetwork);
     let sandbox = env.create().await;
@@ -75,7 +75,7 @@ async fn making_a_sandbox_does_not_wait_for_its_way_out() {
 }
 
 #[tokio::test]
-async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
+async fn a_change_is_in_force_when_it_is_answered_and_becomes_an_event() {
     let env = TestEnv::with_key().await;
     let sandbox = env.make(asking_for(closed())).await;
     let name = sandbox.id.as_str();
@@ -100,16 +100,16 @@ async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
         .unwrap();
     assert_eq!(env.grant(&sandbox).await.policy, secret);
     let events = env.events(&sandbox.id).await;
-    let told: Vec<_> = events
+    let changes: Vec<_> = events
         .iter()
         .filter(|event| event.kind == "network_changed")
         .collect();
-    assert_eq!(told.len(), 3);
+    assert_eq!(changes.len(), 3);
     assert_eq!(
-        told[0].data["allow_out"],
+        changes[0].data["allow_out"],
         json!(["pypi.org", "crates.io:443"])
     );
-    assert_eq!(told[2].data["rules_for"], json!(["api.example.com"]));
+    assert_eq!(changes[2].data["rules_for"], json!(["api.example.com"]));
     assert!(!format!("{events:?}").contains("s3cret"));
 }
 
@@ -154,11 +154,11 @@ async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
         header_of(&env.grant(&sandbox).await.policy),
         "Bearer s3cret"
     );
-    let mut shown = env.service.network(&alice(), name).await.unwrap();
-    assert_eq!(header_of(&shown), "***");
-    shown.allow(targets(&["example.org"]));
+    let mut redacted = env.service.network(&alice(), name).await.unwrap();
+    assert_eq!(header_of(&redacted), "***");
+    redacted.allow(targets(&["example.org"]));
     env.service
-        .set_network(&alice(), name, shown)
+        .set_network(&alice(), name, redacted)
         .await
         .unwrap();
     let granted = env.grant(&sandbox).await.policy;
@@ -189,17 +189,17 @@ async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
 async fn a_rule_keeps_its_port_and_whether_it_takes_tls() {
     let env = TestEnv::with_key().await;
     let with = |value: &str| json!([{"transform": {"headers": {"Authorization": value}}}]);
-    let asked = policy(json!({"rules": {
+    let requested = policy(json!({"rules": {
         "api.example.com": with("1"), "api.example.com:8443": with("2"), "http://registry.internal": with("3"),
     }}));
-    let sandbox = env.make(asking_for(asked.clone())).await;
-    assert_eq!(env.grant(&sandbox).await.policy, asked);
+    let sandbox = env.make(asking_for(requested.clone())).await;
+    assert_eq!(env.grant(&sandbox).await.policy, requested);
     let name = sandbox.id.as_str();
-    let shown = env.service.network(&alice(), name).await.unwrap();
-    assert!(shown.rules.keys().eq(asked.rules.keys()));
-    let set = env.service.set_network(&alice(), name, shown).await;
+    let redacted = env.service.network(&alice(), name).await.unwrap();
+    assert!(redacted.rules.keys().eq(requested.rules.keys()));
+    let set = env.service.set_network(&alice(), name, redacted).await;
     set.unwrap();
-    assert_eq!(env.grant(&sandbox).await.policy, asked);
+    assert_eq!(env.grant(&sandbox).await.policy, requested);
 }
 
 #[tokio::test]
@@ -218,17 +218,20 @@ async fn the_longest_value_can_be_kept_and_the_policy_changed_afterwards() {
 #[tokio::test]
 async fn a_policy_that_makes_no_sense_is_refused() {
     let env = TestEnv::new().await;
-    let mut odd = with_header("fine");
-    for rule in odd.rules.values_mut().flatten() {
+    let mut invalid = with_header("fine");
+    for rule in invalid.rules.values_mut().flatten() {
         let headers = &mut rule.transform.headers;
         headers.insert("Host".to_owned(), "x".to_owned());
     }
-    let made = env.service.create(&alice(), asking_for(odd.clone())).await;
+    let made = env
+        .service
+        .create(&alice(), asking_for(invalid.clone()))
+        .await;
     assert_eq!(made.unwrap_err().field, Some("network"));
     let sandbox = env.create().await;
     let set = env
         .service
-        .set_network(&alice(), sandbox.id.as_str(), odd)
+        .set_network(&alice(), sandbox.id.as_str(), invalid)
         .await;
     assert_eq!(set.unwrap_err().field, Some("network"));
     // Without a key no value can be kept.
@@ -259,7 +262,7 @@ async fn other_peoples_sandboxes_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_restarted_sandbox_gets_its_way_out_again_and_a_resumed_one_still_has_it() {
+async fn a_restarted_sandbox_gets_its_egress_again_and_a_resumed_one_still_has_it() {
     let env = TestEnv::new().await;
     let sandbox = env.make(asking_for(closed())).await;
     let name = sandbox.id.as_str();
@@ -269,8 +272,8 @@ async fn a_restarted_sandbox_gets_its_way_out_again_and_a_resumed_one_still_has_
     assert_eq!(env.provider.count(Verb::SetNetwork), 1);
     env.service.stop(&alice(), name).await.unwrap();
     env.service.resume(&alice(), name).await.unwrap();
-    let again = env.grant(&sandbox).await;
-    assert_eq!((again.policy, again.is_leading), (closed(), true));
+    let grant = env.grant(&sandbox).await;
+    assert_eq!((grant.policy, grant.is_leading), (closed(), true));
 }
 
 #[tokio::test]
@@ -308,10 +311,10 @@ async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
         .set_unenforced(vec!["look-ups are open".to_owned()]);
     let plain = env.create().await;
     env.grant(&plain).await;
-    let asked = env.make(asking_for(closed())).await;
-    let lacks = async |sandbox: &Sandbox| env.row(&sandbox.id).await.limitations;
+    let restricted = env.make(asking_for(closed())).await;
+    let limitations_of = async |sandbox: &Sandbox| env.row(&sandbox.id).await.limitations;
     let waiting = async {
-        while lacks(&asked).await.is_empty() {
+        while limitations_of(&restricted).await.is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -320,11 +323,11 @@ async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
         .unwrap();
     let set = env
         .service
-        .set_network(&alice(), asked.id.as_str(), NetworkPolicy::default())
+        .set_network(&alice(), restricted.id.as_str(), NetworkPolicy::default())
         .await
         .unwrap();
     assert_eq!(set.limitations, ["look-ups are open"], "and said once");
-    assert_eq!(lacks(&plain).await, [""; 0]);
+    assert_eq!(limitations_of(&plain).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -362,7 +365,7 @@ async fn a_change_that_could_not_be_put_in_force_says_so_and_comes_later() {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_opens_the_way_out_of_all_that_live() {
+async fn a_server_that_starts_opens_the_egress_of_all_live_sandboxes() {
     let env = TestEnv::new().await;
     let mut made = Vec::new();
     for _ in 0..40 {
@@ -381,7 +384,7 @@ async fn a_server_that_starts_opens_the_way_out_of_all_that_live() {
         .await
         .unwrap();
     let before = env.provider.count(Verb::SetNetwork);
-    let next = env.another().await;
+    let next = env.second_server().await;
     next.sweep().await.unwrap();
     assert_eq!(env.provider.count(Verb::SetNetwork), before + 39);
     assert_eq!(env.provider.instances()[0].state, SandboxState::Paused);
@@ -395,7 +398,7 @@ async fn a_server_that_starts_opens_the_way_out_of_all_that_live() {
 #[tokio::test]
 async fn a_change_through_one_server_reaches_the_other() {
     let env = TestEnv::new().await;
-    let other = env.another().await;
+    let other = env.second_server().await;
     let sandbox = env.create().await;
     env.grant(&sandbox).await;
     other.sweep().await.unwrap();
@@ -420,9 +423,9 @@ async fn what_another_node_asks_for_is_pushed_here_from_the_row() {
     env.provider.stop(instance).await.unwrap();
     env.provider.start(instance).await.unwrap();
     env.provider.set_unenforced(vec!["pings".to_owned()]);
-    let answering = env.another_with(key_settings()).await;
-    let lacks = answering.refresh_network(&sandbox.id).await.unwrap();
-    assert_eq!(lacks, ["pings"]);
+    let answering = env.second_server_with(key_settings()).await;
+    let limitations = answering.refresh_network(&sandbox.id).await.unwrap();
+    assert_eq!(limitations, ["pings"]);
     assert_eq!(env.grant(&sandbox).await.policy, secret);
     let unknown = sandyard_core::SandboxId::from_random([3; 20]);
     let error = answering.refresh_network(&unknown).await.unwrap_err();
@@ -489,7 +492,7 @@ async fn the_network_belongs_to_what_a_repeated_request_asks_for() {
 }
 
 #[tokio::test]
-async fn the_instance_is_told_the_policy_without_its_values() {
+async fn the_instance_gets_the_policy_without_its_values() {
     let env = TestEnv::with_key().await;
     let sandbox = env.make(asking_for(with_header("Bearer s3cret"))).await;
     let spec = env

@@ -6,9 +6,9 @@ use sandyard_core::SandboxStatus;
 use sandyard_provider::{ProviderErrorKind, Verb};
 use sandyard_service::{CreateRequest, Sandbox, ServiceSettings};
 
-use crate::several::{Several, with};
+use crate::multi_provider::{MultiProvider, with};
 
-async fn short(env: &Several) -> Sandbox {
+async fn short(env: &MultiProvider) -> Sandbox {
     let request = CreateRequest {
         timeout: Some(Duration::from_secs(60)),
         ..with("e2b")
@@ -18,7 +18,7 @@ async fn short(env: &Several) -> Sandbox {
 
 #[tokio::test]
 async fn what_is_over_ends_soon_after_a_long_outage() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = short(&env).await;
     env.e2b.set_reachable(false);
     for _ in 0..180 {
@@ -32,8 +32,8 @@ async fn what_is_over_ends_soon_after_a_long_outage() {
 }
 
 #[tokio::test]
-async fn timers_that_were_given_up_get_another_chance_when_their_provider_answers_again() {
-    let env = Several::new(ServiceSettings::default()).await;
+async fn dead_timers_are_revived_when_their_provider_answers_again() {
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = short(&env).await;
     for _ in 0..12 {
         env.e2b.fail_next(Verb::Pause, ProviderErrorKind::Failed);

@@ -1,4 +1,4 @@
-//! Several providers at once: who makes what, and what each can do.
+//! MultiProvider providers at once: who makes what, and what each can do.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use sandyard_provider::{ProviderErrorKind, Verb};
 use sandyard_service::{CreateRequest, MountRequest, ServiceSettings};
 
 use crate::harness::{alice, until, user};
-use crate::several::{Several, from, with};
+use crate::multi_provider::{MultiProvider, from, with};
 
 fn archive(text: &str) -> sandyard_provider::ArchiveReader {
     Box::pin(std::io::Cursor::new(text.as_bytes().to_vec()))
 }
 
-async fn import(env: &Several, provider: Option<&str>, name: &str) {
+async fn import(env: &MultiProvider, provider: Option<&str>, name: &str) {
     let imported = env
         .service
         .import_template(&Caller::local(), provider, name, archive("tar"))
@@ -25,8 +25,8 @@ async fn import(env: &Several, provider: Option<&str>, name: &str) {
 }
 
 #[tokio::test]
-async fn whoever_asks_chooses_and_else_the_default_makes_it() {
-    let env = Several::new(ServiceSettings::default()).await;
+async fn the_requested_provider_is_used_or_else_the_default() {
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     for (request, provider, memory_bytes) in [
         (CreateRequest::default(), "embedded", 1 << 30),
         (with("docker"), "docker", 2 << 30),
@@ -46,7 +46,7 @@ async fn whoever_asks_chooses_and_else_the_default_makes_it() {
 
 #[tokio::test]
 async fn an_unknown_provider_is_refused_with_the_names_of_those_there_are() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let error = env.create(with("kubernetes")).await.unwrap_err();
     assert_eq!(
         (error.kind, error.field),
@@ -69,7 +69,7 @@ async fn an_unknown_provider_is_refused_with_the_names_of_those_there_are() {
 
 #[tokio::test]
 async fn a_template_written_with_its_provider_is_that_providers() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     import(&env, Some("docker"), "python-3.12").await;
     let sandbox = env.create(from("docker/python-3.12")).await.unwrap();
     assert_eq!(
@@ -80,7 +80,7 @@ async fn a_template_written_with_its_provider_is_that_providers() {
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     assert!(error.message.contains("`org/python:3.12`"), "{error}");
-    // Whoever names a provider means the template as it is written.
+    // With a provider in the request, the template's name is taken as it is written.
     let literal = CreateRequest {
         template: Some("docker/base".to_owned()),
         ..with("docker")
@@ -98,7 +98,7 @@ async fn the_settings_say_whose_a_template_is() {
             .into(),
         ..ServiceSettings::default()
     };
-    let env = Several::new(settings).await;
+    let env = MultiProvider::new(settings).await;
     import(&env, None, "house").await;
     import(&env, Some("docker"), "python").await;
     let sandbox = env.create(from("python")).await.unwrap();
@@ -116,15 +116,15 @@ async fn the_settings_say_whose_a_template_is() {
         (ErrorKind::Invalid, Some("template"))
     );
     // The operator's default is the default provider's alone.
-    let house = env.create(CreateRequest::default()).await.unwrap();
-    assert_eq!(house.template, "house");
+    let default = env.create(CreateRequest::default()).await.unwrap();
+    assert_eq!(default.template, "house");
     let other = env.create(with("docker")).await.unwrap();
     assert_eq!(other.template, "base");
 }
 
 #[tokio::test]
 async fn a_sandbox_is_where_its_volumes_are() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     env.service.create_volume(&alice(), "data").await.unwrap();
     let mounts = || {
         vec![MountRequest {
@@ -151,7 +151,7 @@ async fn a_sandbox_is_where_its_volumes_are() {
 
 #[tokio::test]
 async fn a_sandbox_of_a_snapshot_is_where_that_is() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let original = env.create(with("docker")).await.unwrap();
     let made = env
         .service
@@ -195,7 +195,7 @@ async fn a_sandbox_of_a_snapshot_is_where_that_is() {
 
 #[tokio::test]
 async fn forks_stay_with_their_provider_and_leave_no_template() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let original = env.create(with("e2b")).await.unwrap();
     let forks = env
         .service
@@ -216,7 +216,7 @@ async fn forks_stay_with_their_provider_and_leave_no_template() {
 
 #[tokio::test]
 async fn templates_are_listed_with_their_provider_and_the_silent_are_named() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     import(&env, Some("docker"), "python").await;
     let listed = async || {
         let list = env.service.templates(&alice()).await.unwrap();
@@ -256,14 +256,14 @@ async fn templates_are_listed_with_their_provider_and_the_silent_are_named() {
 
 #[tokio::test]
 async fn a_key_means_the_same_provider() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let keyed = |request: CreateRequest| CreateRequest {
         idempotency_key: Some("k".to_owned()),
         ..request
     };
     let first = env.create(keyed(with("docker"))).await.unwrap();
-    let again = env.create(keyed(with("docker"))).await.unwrap();
-    assert_eq!(first.id, again.id);
+    let repeated = env.create(keyed(with("docker"))).await.unwrap();
+    assert_eq!(first.id, repeated.id);
     for other in [with("e2b"), CreateRequest::default()] {
         let error = env.create(keyed(other)).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Conflict);
@@ -272,13 +272,13 @@ async fn a_key_means_the_same_provider() {
 
 #[tokio::test]
 async fn what_a_provider_cannot_do_is_said_and_not_tried() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let plain = env.docker.clone().with_info(|info| {
         info.capabilities = Default::default();
     });
     let fakes = [env.embedded.clone(), plain, env.e2b.clone()];
     let settings = ServiceSettings::default();
-    let env = Several::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
+    let env = MultiProvider::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
     let sandbox = env.create(with("docker")).await.unwrap();
     let (service, alice, name) = (&env.service, alice(), sandbox.id.as_str());
     let errors = [
@@ -307,7 +307,7 @@ async fn what_a_provider_cannot_do_is_said_and_not_tried() {
 
 #[tokio::test]
 async fn health_is_known_without_asking_and_comes_back() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let reachable = || {
         let providers = env.service.providers();
         assert!(providers[0].is_default && !providers[1].is_default);
@@ -331,12 +331,12 @@ async fn health_is_known_without_asking_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_provider_that_was_never_reached_has_no_place_and_is_in_nobodys_way() {
-    let env = Several::with_fallback().await;
+async fn a_provider_that_was_never_reached_has_no_location_and_blocks_no_other() {
+    let env = MultiProvider::with_fallback().await;
     let lost = env.embedded.clone().with_info(|info| info.location.clear());
     let fakes = [lost, env.docker.clone(), env.e2b.clone()];
     let settings = env.service.settings().clone();
-    let env = Several::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
+    let env = MultiProvider::over(env.store.clone(), env.clock.clone(), fakes, settings).await;
     assert!(!env.service.providers()[0].condition.is_reachable);
     let error = env.create(with("embedded")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -351,7 +351,7 @@ async fn a_provider_that_was_never_reached_has_no_place_and_is_in_nobodys_way() 
 
 #[tokio::test]
 async fn a_provider_that_hangs_holds_up_no_other() {
-    let env = Several::new(ServiceSettings {
+    let env = MultiProvider::new(ServiceSettings {
         reconcile_every: Duration::from_millis(20),
         ..ServiceSettings::default()
     })
@@ -379,8 +379,8 @@ async fn a_provider_that_hangs_holds_up_no_other() {
     });
     gates[0].reached_by(1).await;
     // Reconciling, timers and grants of the others go on, more than once.
-    let rounds = env.e2b.count(Verb::List);
-    until(|| env.e2b.count(Verb::List) > rounds + 2).await;
+    let lists_before = env.e2b.count(Verb::List);
+    until(|| env.e2b.count(Verb::List) > lists_before + 2).await;
     env.e2b.vanish(lively.provider_id.as_deref().unwrap());
     while env.row(&lively.id).await.status != SandboxStatus::Stopped {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -400,12 +400,12 @@ async fn a_provider_that_hangs_holds_up_no_other() {
 
 #[tokio::test]
 async fn orphans_of_one_location_are_not_forgotten_for_those_of_another() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     for fake in [&env.embedded, &env.docker, &env.e2b] {
-        let gone = env.create(CreateRequest::default()).await.unwrap();
-        let deleted = env.service.delete(&alice(), gone.id.as_str()).await;
+        let sandbox = env.create(CreateRequest::default()).await.unwrap();
+        let deleted = env.service.delete(&alice(), sandbox.id.as_str()).await;
         deleted.unwrap();
-        fake.add_orphan(gone.id);
+        fake.add_orphan(sandbox.id);
     }
     env.pass(1).await;
     env.pass(31_000).await;

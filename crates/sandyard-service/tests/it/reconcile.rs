@@ -53,17 +53,18 @@ async fn a_lost_instance_is_an_error_that_says_why_and_can_be_deleted() {
 async fn what_a_deleted_sandbox_left_goes_after_a_grace_period() {
     let env = TestEnv::new().await;
     env.provider.add_foreign_instance();
-    let kept = env.create().await;
-    let gone = deleted(&env).await;
-    env.provider.add_orphan(gone);
+    let sandbox = env.create().await;
+    let deleted_id = deleted(&env).await;
+    env.provider.add_orphan(deleted_id);
     env.pass(31_000).await;
     assert_eq!(env.provider.instances().len(), 3, "too early");
     env.pass(301_000).await;
-    let left = env.provider.instances();
-    assert_eq!(left.len(), 2);
+    let remaining = env.provider.instances();
+    assert_eq!(remaining.len(), 2);
     assert!(
-        left.iter()
-            .any(|instance| instance.sandbox_id.as_ref() == Some(&kept.id))
+        remaining
+            .iter()
+            .any(|instance| instance.sandbox_id.as_ref() == Some(&sandbox.id))
     );
 }
 
@@ -77,10 +78,10 @@ async fn deleted(env: &TestEnv) -> SandboxId {
 }
 
 #[tokio::test]
-async fn what_a_restored_database_does_not_know_is_told_of_and_left_alone() {
+async fn what_a_restored_database_does_not_know_is_listed_and_not_removed() {
     let made_later = SandboxId::from_random([9; 20]);
     let env = TestEnv::new().await;
-    let kept = env.create().await;
+    let sandbox = env.create().await;
     let id = env.provider.add_orphan(made_later.clone());
     for _ in 0..3 {
         env.pass(301_000).await;
@@ -94,13 +95,13 @@ async fn what_a_restored_database_does_not_know_is_told_of_and_left_alone() {
     assert_eq!((&one.instance.id, one.provider.as_str()), (&id, "fake"));
     assert_eq!(one.instance.sandbox_id, Some(made_later));
     // Only those can be removed so.
-    let known = kept.provider_id.as_deref().unwrap();
-    let refused = env.service.delete_unknown_instance(known).await;
+    let own_instance = sandbox.provider_id.as_deref().unwrap();
+    let refused = env.service.delete_unknown_instance(own_instance).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound);
     env.service.delete_unknown_instance(&id).await.unwrap();
-    let left = env.provider.instances();
-    assert_eq!(left.len(), 1);
-    assert_eq!(left[0].id, known);
+    let remaining = env.provider.instances();
+    assert_eq!(remaining.len(), 1);
+    assert_eq!(remaining[0].id, own_instance);
 }
 
 #[tokio::test]
@@ -112,7 +113,7 @@ async fn a_place_that_does_not_say_what_it_has_is_named() {
 }
 
 #[tokio::test]
-async fn what_drifted_is_put_back_as_the_row_says() {
+async fn an_instance_that_drifted_gets_the_state_of_its_row_again() {
     let env = TestEnv::new().await;
     let running = env.create().await;
     let paused = env.create().await;
@@ -172,7 +173,7 @@ async fn an_unreachable_provider_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_instance_that_comes_back_mends_its_sandbox() {
+async fn an_instance_that_comes_back_repairs_its_sandbox() {
     let env = TestEnv::new().await;
     let sandbox = env.create().await;
     let id = sandbox.provider_id.clone().unwrap();
@@ -192,8 +193,8 @@ async fn an_instance_that_comes_back_mends_its_sandbox() {
 async fn an_orphan_that_cannot_be_removed_does_not_protect_the_others() {
     let env = TestEnv::new().await;
     for _ in 0..3 {
-        let gone = deleted(&env).await;
-        env.provider.add_orphan(gone);
+        let deleted_id = deleted(&env).await;
+        env.provider.add_orphan(deleted_id);
     }
     env.pass(1).await;
     env.provider.fail_next(
@@ -209,8 +210,8 @@ async fn orphans_that_hang_hold_up_neither_each_other_nor_timers() {
     let env = TestEnv::new().await;
     let sandbox = env.create().await;
     for _ in 0..3 {
-        let gone = deleted(&env).await;
-        env.provider.add_orphan(gone);
+        let deleted_id = deleted(&env).await;
+        env.provider.add_orphan(deleted_id);
     }
     env.pass(1).await;
     let timers = env.service.timers();

@@ -7,7 +7,7 @@ use sandyard_provider_fake::FakeProvider;
 use sandyard_service::{CreateRequest, ServiceSettings};
 
 use crate::harness::{alice, user};
-use crate::several::{Several, with};
+use crate::multi_provider::{MultiProvider, with};
 
 /// Longer than a node counts as there without saying so.
 const NODE_GONE_MS: i64 = 11_000;
@@ -20,9 +20,9 @@ fn renamed(fake: &FakeProvider) -> FakeProvider {
 }
 
 /// Another server whose `e2b` is this one.
-async fn next(env: &Several, e2b: FakeProvider) -> Several {
+async fn next(env: &MultiProvider, e2b: FakeProvider) -> MultiProvider {
     let fakes = [env.embedded.clone(), env.docker.clone(), e2b];
-    Several::over(
+    MultiProvider::over(
         env.store.clone(),
         env.clock.clone(),
         fakes,
@@ -33,7 +33,7 @@ async fn next(env: &Several, e2b: FakeProvider) -> Several {
 
 #[tokio::test]
 async fn a_place_with_another_name_keeps_its_sandboxes() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
     let next = next(&env, renamed(&env.e2b)).await;
     next.pass(NODE_GONE_MS).await;
@@ -68,7 +68,7 @@ async fn a_place_with_another_name_keeps_its_sandboxes() {
 
 #[tokio::test]
 async fn the_timer_of_a_sandbox_goes_with_it() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
     let next = next(&env, renamed(&env.e2b)).await;
     next.pass(NODE_GONE_MS).await;
@@ -78,13 +78,13 @@ async fn the_timer_of_a_sandbox_goes_with_it() {
 
 #[tokio::test]
 async fn a_snapshot_stays_its_owners() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
-    let kept = env
+    let snapshot = env
         .service
         .snapshot(&alice(), made.id.as_str(), "mine")
         .await;
-    kept.expect("kept");
+    snapshot.expect("kept");
     let next = next(&env, renamed(&env.e2b)).await;
     next.pass(NODE_GONE_MS).await;
     let request = || CreateRequest {
@@ -98,7 +98,7 @@ async fn a_snapshot_stays_its_owners() {
 
 #[tokio::test]
 async fn what_others_reach_stays_theirs() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
     // The same account under two names: each server lists what the other has.
     let next = next(&env, renamed(&env.e2b)).await;
@@ -119,7 +119,7 @@ async fn what_others_reach_stays_theirs() {
 
 #[tokio::test]
 async fn a_sandbox_without_its_provider_cannot_be_deleted_and_says_why() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
     let other = FakeProvider::new().with_info(|info| {
         info.name = "other".to_owned();
@@ -145,8 +145,8 @@ async fn a_sandbox_without_its_provider_cannot_be_deleted_and_says_why() {
     );
     assert_eq!(next.row(&made.id).await.status, SandboxStatus::Running);
     // With its provider it can.
-    let again = env.another(ServiceSettings::default()).await;
-    let deleted = again
+    let old_server = env.second_server(ServiceSettings::default()).await;
+    let deleted = old_server
         .service
         .delete(&Caller::system(), made.id.as_str())
         .await;
@@ -155,17 +155,17 @@ async fn a_sandbox_without_its_provider_cannot_be_deleted_and_says_why() {
 
 #[tokio::test]
 async fn a_second_instance_does_not_hide_the_one_that_is_meant() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let made = env.create(with("e2b")).await.expect("made");
     let id = made.provider_id.clone().expect("an instance");
     let spec = env.e2b.spec_of(&id).expect("its spec");
     let second = env.e2b.create(&spec).await.expect("a second one");
     env.e2b.pause(&second.id).await.expect("paused");
-    let asked = env.e2b.count(Verb::Inspect);
+    let inspects_before = env.e2b.count(Verb::Inspect);
     env.pass(31_000).await;
     assert_eq!(
         env.e2b.count(Verb::Inspect),
-        asked,
+        inspects_before,
         "nothing is wrong with it"
     );
     assert_eq!(env.row(&made.id).await.version, made.version);

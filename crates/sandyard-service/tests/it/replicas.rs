@@ -1,4 +1,4 @@
-//! Several servers on one store.
+//! MultiProvider servers on one store.
 
 use sandyard_core::SandboxStatus;
 use sandyard_provider::Verb;
@@ -19,8 +19,8 @@ async fn a_timer_fires_once_however_many_servers_there_are() {
     }
     let servers = [
         env.service.clone(),
-        env.another().await,
-        env.another().await,
+        env.second_server().await,
+        env.second_server().await,
     ];
     // Ten seconds, and the slack that servers give each other.
     env.clock.advance_ms(16_000);
@@ -40,7 +40,7 @@ async fn a_timer_fires_once_however_many_servers_there_are() {
 #[tokio::test]
 async fn what_one_server_makes_another_uses_and_ends() {
     let env = TestEnv::new().await;
-    let other = env.another().await;
+    let other = env.second_server().await;
     let sandbox = env.create().await;
     other
         .pause(&alice(), sandbox.id.as_str(), None)

@@ -7,7 +7,7 @@ use sandyard_provider_fake::{FakeProvider, TEMPLATE};
 use sandyard_service::{CreateRequest, ForkRequest, Sandbox, ServiceSettings};
 
 use crate::harness::{admin, alice, user};
-use crate::several::{Several, fallback, from, with};
+use crate::multi_provider::{MultiProvider, fallback, from, with};
 
 fn spec_of(fake: &FakeProvider, sandbox: &Sandbox) -> InstanceSpec {
     let id = sandbox.provider_id.as_deref().expect("an instance");
@@ -23,7 +23,7 @@ fn of_project() -> CreateRequest {
 
 #[tokio::test]
 async fn only_an_admin_gets_at_the_folder_of_a_project() {
-    let env = Several::new(ServiceSettings::default()).await;
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     for (caller, project) in [
         (alice(), None),
         (admin(), Some("payroll")),
@@ -47,8 +47,8 @@ async fn users_start_from_what_the_installation_keeps_and_from_what_they_are_let
         user_templates: vec![format!("{}*", &TEMPLATE[..2])],
         ..ServiceSettings::default()
     };
-    let strict = Several::new(ServiceSettings::default()).await;
-    let open = Several::new(settings).await;
+    let strict = MultiProvider::new(ServiceSettings::default()).await;
+    let open = MultiProvider::new(settings).await;
     for (env, caller, is_restricted) in [
         (&strict, alice(), true),
         (&strict, admin(), false),
@@ -65,12 +65,12 @@ async fn users_start_from_what_the_installation_keeps_and_from_what_they_are_let
 }
 
 #[tokio::test]
-async fn what_the_operator_chose_for_those_who_name_nothing_is_for_everybody() {
+async fn the_operators_default_template_is_for_all_users() {
     let settings = ServiceSettings {
         default_template: Some("tools".to_owned()),
         ..ServiceSettings::default()
     };
-    let env = Several::new(settings).await;
+    let env = MultiProvider::new(settings).await;
     for provider in ["embedded", "docker"] {
         let archive = Box::pin(std::io::Cursor::new(b"tar".to_vec()));
         env.service
@@ -87,12 +87,12 @@ async fn what_the_operator_chose_for_those_who_name_nothing_is_for_everybody() {
 }
 
 #[tokio::test]
-async fn nobody_names_a_snapshot_like_a_providers_default() {
-    let env = Several::new(ServiceSettings::default()).await;
+async fn no_snapshot_may_have_the_name_of_a_providers_default() {
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let docker = env.docker.clone();
     let docker = docker.with_info(|info| info.default_template = "registry:5000/debian:12".into());
     let fakes = [env.embedded.clone(), docker, env.e2b.clone()];
-    let env = Several::over(
+    let env = MultiProvider::over(
         env.store.clone(),
         env.clock.clone(),
         fakes,
@@ -120,8 +120,8 @@ async fn nobody_names_a_snapshot_like_a_providers_default() {
 }
 
 #[tokio::test]
-async fn an_admin_frees_the_name_of_a_template_for_everybody() {
-    let env = Several::new(ServiceSettings::default()).await;
+async fn an_admin_frees_the_name_of_a_template_for_all_users() {
+    let env = MultiProvider::new(ServiceSettings::default()).await;
     let location = &env.e2b.info().location;
     let taken = sandyard_service::Snapshot {
         name: TEMPLATE.to_owned(),
@@ -160,7 +160,7 @@ async fn the_default_provider_is_not_for_users_either_when_it_is_not_listed() {
         template_providers: [("special".to_owned(), "embedded".to_owned())].into(),
         ..ServiceSettings::default()
     };
-    let env = Several::new(settings).await;
+    let env = MultiProvider::new(settings).await;
     let made = env.create(CreateRequest::default()).await.expect("made");
     assert_eq!(made.provider, "docker", "the first that is theirs");
     let error = env.create(from("special")).await.expect_err("may not");
@@ -175,7 +175,7 @@ async fn users_choose_among_the_providers_that_are_for_them() {
         user_providers: Some(vec!["embedded".to_owned(), "e2b".to_owned()]),
         ..fallback(["docker", "e2b"])
     };
-    let env = Several::new(settings).await;
+    let env = MultiProvider::new(settings).await;
     env.create(with("e2b")).await.expect("may");
     for request in [with("docker"), from(&format!("docker/{TEMPLATE}"))] {
         let error = env.create(request).await.expect_err("may not");
@@ -202,7 +202,7 @@ async fn a_sandbox_with_a_provider_that_is_for_admins_is_not_forked_by_its_owner
         user_providers: Some(vec!["embedded".to_owned()]),
         ..ServiceSettings::default()
     };
-    let env = Several::new(settings).await;
+    let env = MultiProvider::new(settings).await;
     let given = CreateRequest {
         owner: Some("alice".to_owned()),
         ..with("docker")
@@ -214,7 +214,7 @@ async fn a_sandbox_with_a_provider_that_is_for_admins_is_not_forked_by_its_owner
             .service
             .fork_many(&alice(), given.id.as_str(), request, count)
             .await;
-        // One is made, or refused, by itself.
+        // A single fork is created, or refused, alone.
         let refused = forks.and_then(|mut forks| forks.remove(0));
         let error = refused.expect_err("may not");
         assert_eq!(error.kind, ErrorKind::Forbidden);

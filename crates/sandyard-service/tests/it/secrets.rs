@@ -29,12 +29,12 @@ fn hosts(texts: &[&str]) -> Vec<BoundHost> {
 /// A sandbox with these secrets, by variable.
 pub(crate) fn using(secrets: &[(&str, &str)]) -> CreateRequest {
     CreateRequest {
-        secrets: words(secrets),
+        secrets: owned_map(secrets),
         ..CreateRequest::default()
     }
 }
 
-fn words(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn owned_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -57,27 +57,27 @@ fn triple(name: &str, placeholder: &str, value: &str) -> (String, String, String
 #[tokio::test]
 async fn a_sandbox_has_the_placeholder_and_the_gateway_the_value() {
     let env = TestEnv::with_key().await;
-    let kept = env
+    let stored = env
         .service
         .put_secret(&alice(), secret("token", "s3cret"))
         .await;
-    let kept = kept.unwrap();
-    assert_eq!(kept.placeholder, "sandyard-secret-token");
-    assert_eq!((kept.owner.as_str(), kept.is_shared), ("alice", false));
+    let stored = stored.unwrap();
+    assert_eq!(stored.placeholder, "sandyard-secret-token");
+    assert_eq!((stored.owner.as_str(), stored.is_shared), ("alice", false));
     let sandbox = env
         .make(CreateRequest {
-            env: words(&[("PLAIN", "1")]),
+            env: owned_map(&[("PLAIN", "1")]),
             ..using(&[("TOKEN", "token"), ("SAME", "token")])
         })
         .await;
     let instance = sandbox.provider_id.as_deref().unwrap();
     let variables = env.provider.spec_of(instance).unwrap().env;
-    let wanted = words(&[
+    let expected = owned_map(&[
         ("PLAIN", "1"),
         ("SAME", "sandyard-secret-token"),
         ("TOKEN", "sandyard-secret-token"),
     ]);
-    assert_eq!(variables, wanted);
+    assert_eq!(variables, expected);
     assert_eq!(
         used(&env, &sandbox).await,
         [triple("token", "sandyard-secret-token", "s3cret")]
@@ -109,9 +109,12 @@ async fn changing_and_deleting_take_effect_at_once() {
         hosts: hosts(&["api.example.net"]),
         ..secret("token", "new")
     };
-    let kept = service.put_secret(&alice(), changed).await.unwrap();
-    assert_eq!(kept.placeholder, "another-placeholder");
-    assert!(kept.updated_ms > kept.created_ms, "though no time passed");
+    let stored = service.put_secret(&alice(), changed).await.unwrap();
+    assert_eq!(stored.placeholder, "another-placeholder");
+    assert!(
+        stored.updated_ms > stored.created_ms,
+        "though no time passed"
+    );
     // It keeps the placeholder it was made with.
     assert_eq!(
         used(&env, &sandbox).await,
@@ -122,8 +125,8 @@ async fn changing_and_deleting_take_effect_at_once() {
     service.delete_secret(&alice(), "token").await.unwrap();
     assert_eq!(used(&env, &sandbox).await, []);
     assert_eq!(env.provider.count(Verb::SetNetwork), before + 2);
-    let again = service.delete_secret(&alice(), "token").await.unwrap_err();
-    assert_eq!(again.kind, ErrorKind::NotFound);
+    let repeated = service.delete_secret(&alice(), "token").await.unwrap_err();
+    assert_eq!(repeated.kind, ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -135,7 +138,7 @@ async fn a_change_that_did_not_arrive_comes_with_the_reconciler() {
         .unwrap();
     let sandbox = env.make(using(&[("TOKEN", "token")])).await;
     env.grant(&sandbox).await;
-    let other = env.another_with(key_settings()).await;
+    let other = env.second_server_with(key_settings()).await;
     other.sweep().await.unwrap();
     env.provider.set_reachable(false);
     env.service
@@ -236,7 +239,7 @@ async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
     let env = TestEnv::with_key().await;
     let fine = || secret("token", "s3cret");
     let long = "x".repeat(8193);
-    let odd = [
+    let invalid = [
         (
             "name",
             SecretRequest {
@@ -283,7 +286,7 @@ async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
             },
         ),
     ];
-    for (field, request) in odd {
+    for (field, request) in invalid {
         let error = env.service.put_secret(&alice(), request).await.unwrap_err();
         assert_eq!((error.kind, error.field), (ErrorKind::Invalid, Some(field)));
         assert!(!format!("{error:?}").contains("s3cret"));
@@ -292,7 +295,7 @@ async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
 }
 
 #[tokio::test]
-async fn placeholders_can_always_be_told_apart() {
+async fn no_placeholder_contains_another() {
     let env = TestEnv::with_key().await;
     let service = &env.service;
     let git = service
@@ -312,11 +315,11 @@ async fn placeholders_can_always_be_told_apart() {
     let refused = service.put_secret(&alice(), inside).await.unwrap_err();
     assert_eq!(refused.field, Some("placeholder"));
     // Changed without a word on it, it stays.
-    let again = service
+    let changed = service
         .put_secret(&alice(), secret("github", "4"))
         .await
         .unwrap();
-    assert_eq!(again.placeholder, github.placeholder);
+    assert_eq!(changed.placeholder, github.placeholder);
     // What an admin shares later may clash with what a user has; then both in one sandbox do.
     let clash = SecretRequest {
         placeholder: Some(format!("{}-2", git.placeholder)),
@@ -339,17 +342,17 @@ async fn a_variable_is_a_secret_or_something_else() {
         .await
         .unwrap();
     let both = CreateRequest {
-        env: words(&[("TOKEN", "mine")]),
+        env: owned_map(&[("TOKEN", "mine")]),
         ..using(&[("TOKEN", "token")])
     };
     let refused = service.create(&alice(), both).await.unwrap_err();
     assert_eq!(refused.field, Some("secrets"));
-    let odd = service.create(&alice(), using(&[("A=B", "token")])).await;
-    assert_eq!(odd.unwrap_err().field, Some("secrets"));
+    let refused = service.create(&alice(), using(&[("A=B", "token")])).await;
+    assert_eq!(refused.unwrap_err().field, Some("secrets"));
     let original = env.make(using(&[("TOKEN", "token")])).await;
     let name = original.id.as_str();
     let fork = |env: &[(&str, &str)]| ForkRequest {
-        env: Some(words(env)),
+        env: Some(owned_map(env)),
         ..ForkRequest::default()
     };
     let refused = service.fork(&alice(), name, fork(&[("TOKEN", "x")])).await;
@@ -357,7 +360,10 @@ async fn a_variable_is_a_secret_or_something_else() {
     let copy = service.fork(&alice(), name, fork(&[("MORE", "1")])).await;
     let copy = copy.unwrap();
     let placeholder = "sandyard-secret-token";
-    assert_eq!(copy.env, words(&[("MORE", "1"), ("TOKEN", placeholder)]));
+    assert_eq!(
+        copy.env,
+        owned_map(&[("MORE", "1"), ("TOKEN", placeholder)])
+    );
     assert_eq!(
         used(&env, &copy).await,
         [triple("token", placeholder, "s3cret")]
@@ -403,7 +409,7 @@ async fn without_a_key_or_with_another_one_it_is_said_what_to_do() {
     env.grant(&sandbox).await;
     let mut settings = key_settings();
     settings.sealing_key = Some([8; 32]);
-    let wrong = env.another_with(settings).await;
+    let wrong = env.second_server_with(settings).await;
     let error = wrong.refresh_network(&sandbox.id).await.unwrap_err();
     assert!(
         error.message.contains("`secrets.key` is not the key"),
@@ -421,9 +427,9 @@ async fn a_deleted_sandbox_keeps_nothing_of_them() {
         .unwrap();
     let sandbox = env.make(using(&[("TOKEN", "token")])).await;
     env.grant(&sandbox).await;
-    let gone = env.service.delete(&alice(), sandbox.id.as_str()).await;
-    let gone = gone.unwrap();
-    assert!(gone.secrets.is_empty() && gone.env.is_empty());
+    let deleted = env.service.delete(&alice(), sandbox.id.as_str()).await;
+    let deleted = deleted.unwrap();
+    assert!(deleted.secrets.is_empty() && deleted.env.is_empty());
     let instance = sandbox.provider_id.unwrap();
     until(|| env.provider.grant(&instance).is_none()).await;
 }

@@ -1,4 +1,4 @@
-//! Snapshots belong to whoever owned the sandbox.
+//! Snapshots belong to the owner of the sandbox.
 
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::{ProviderErrorKind, Ready, Verb};
@@ -14,7 +14,7 @@ fn from(template: &str) -> CreateRequest {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_its_owners_and_nobody_elses() {
+async fn a_snapshot_belongs_to_its_owner_alone() {
     let env = TestEnv::new().await;
     let sandbox = env.create().await;
     let name = sandbox.id.as_str();
@@ -56,8 +56,8 @@ async fn a_snapshot_in_doubt_keeps_its_name_and_can_be_tried_again() {
     assert!(env.service.snapshot(&alice(), name, "mine").await.is_err());
     env.service.snapshot(&alice(), name, "mine").await.unwrap();
     env.service.create(&alice(), from("mine")).await.unwrap();
-    let again = env.service.snapshot(&alice(), name, "mine").await;
-    assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+    let second_attempt = env.service.snapshot(&alice(), name, "mine").await;
+    assert_eq!(second_attempt.unwrap_err().kind, ErrorKind::Conflict);
 }
 
 /// The names that a user sees, labels and provider's names alike.
@@ -99,8 +99,8 @@ async fn a_snapshot_whose_answer_was_lost_stays_private() {
         assert_eq!(visible(&env, &bob).await, before, "{kind:?} {attempt}");
         assert!(visible(&env, &alice()).await.contains(&"mine".to_owned()));
         // Trying again changes nothing: the template is there.
-        let again = env.service.snapshot(&alice(), name, "mine").await;
-        assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+        let second_attempt = env.service.snapshot(&alice(), name, "mine").await;
+        assert_eq!(second_attempt.unwrap_err().kind, ErrorKind::Conflict);
         assert_eq!(visible(&env, &bob).await, before, "{kind:?} {attempt}");
         let error = env.service.create(&bob, from("mine")).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotFound);
@@ -117,12 +117,12 @@ async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one
         .fail_next(Verb::Snapshot, ProviderErrorKind::Failed);
     assert!(env.service.snapshot(&alice(), name, "mine").await.is_err());
     env.service.snapshot(&alice(), name, "mine").await.unwrap();
-    let again = env
+    let second_attempt = env
         .service
         .snapshot(&alice(), name, "mine")
         .await
         .unwrap_err();
-    assert_eq!(again.kind, ErrorKind::Conflict);
+    assert_eq!(second_attempt.kind, ErrorKind::Conflict);
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn a_snapshots_name_moves_on_to_the_newest() {
         .remove_template(&alice(), None, "state")
         .await
         .unwrap();
-    let left = service.snapshots(&alice(), None).await.unwrap();
-    assert!(left.iter().all(|one| one.name != second.name));
+    let remaining = service.snapshots(&alice(), None).await.unwrap();
+    assert!(remaining.iter().all(|one| one.name != second.name));
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn a_snapshots_name_is_a_word() {
 }
 
 #[tokio::test]
-async fn names_that_everybody_starts_from_are_nobodys_to_take() {
+async fn names_of_templates_for_all_users_are_reserved() {
     let ready = |template: Option<&str>, count| Ready {
         template: template.map(str::to_owned),
         count,
@@ -299,15 +299,15 @@ async fn labelled(env: &TestEnv, caller: &Caller, label: &str) -> Vec<(String, S
         .templates(caller)
         .await
         .expect("templates are listed");
-    let of_label = |one: &sandyard_service::Template| one.label.as_deref() == Some(label);
-    let mut found: Vec<_> = list
+    let of_label = |template: &sandyard_service::Template| template.label.as_deref() == Some(label);
+    let mut names: Vec<_> = list
         .templates
         .into_iter()
         .filter(of_label)
-        .map(|one| (one.owner.unwrap_or_default(), one.info.name))
+        .map(|template| (template.owner.unwrap_or_default(), template.info.name))
         .collect();
-    found.sort();
-    found
+    names.sort();
+    names
 }
 
 #[tokio::test]
@@ -338,8 +338,8 @@ async fn every_owner_has_names_of_its_own() {
     for (caller, own) in [(alice(), &of_alice), (user("bob"), &of_bob)] {
         let made = service.create(&caller, from("snapa")).await.unwrap();
         assert_eq!(made.template, own[0].1);
-        let shown = service.with_template_label(&caller, made).await.unwrap();
-        assert_eq!(shown.template, "snapa");
+        let labelled_sandbox = service.with_template_label(&caller, made).await.unwrap();
+        assert_eq!(labelled_sandbox.template, "snapa");
     }
     // Another user's is not reached by the provider's name either.
     let error = service.create(&bob, from(&of_alice[0].1)).await;
@@ -377,8 +377,8 @@ async fn snapshots_of_earlier_versions_keep_their_names() {
         .unwrap();
     let made = env.service.create(&alice(), from("old")).await.unwrap();
     assert_eq!(made.template, "old");
-    let again = env.service.snapshot(&alice(), name, "old").await;
-    assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+    let second_attempt = env.service.snapshot(&alice(), name, "old").await;
+    assert_eq!(second_attempt.unwrap_err().kind, ErrorKind::Conflict);
     let bob = user("bob");
     let his = env.service.create(&bob, CreateRequest::default()).await;
     let his = his.unwrap();
@@ -398,8 +398,8 @@ async fn no_label_hides_a_template_of_the_operator() {
     let env = TestEnv::new().await;
     let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    let everybody = env.service.templates(&alice()).await.unwrap();
-    let shared = everybody.templates[0].info.name.clone();
+    let list = env.service.templates(&alice()).await.unwrap();
+    let shared = list.templates[0].info.name.clone();
     let error = env.service.snapshot(&alice(), name, &shared).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);

@@ -1,4 +1,4 @@
-//! What sandboxes used of late.
+//! What sandboxes used recently.
 
 use sandyard_core::{ErrorKind, SandboxState};
 use sandyard_provider::Verb;

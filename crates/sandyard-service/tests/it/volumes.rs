@@ -49,12 +49,12 @@ async fn a_volume_is_made_found_and_removed() {
         assert_eq!(service.volume(&alice(), name).await.unwrap(), volume);
     }
     service.open_volume(&alice(), "data").await.unwrap();
-    let again = service.create_volume(&alice(), "data").await.unwrap_err();
-    assert_eq!(again.kind, ErrorKind::Conflict);
+    let repeated = service.create_volume(&alice(), "data").await.unwrap_err();
+    assert_eq!(repeated.kind, ErrorKind::Conflict);
     service.delete_volume(&alice(), "data").await.unwrap();
     assert!(is_empty(&env).await);
-    let gone = service.delete_volume(&alice(), "data").await.unwrap_err();
-    assert_eq!(gone.kind, ErrorKind::NotFound);
+    let repeated_delete = service.delete_volume(&alice(), "data").await.unwrap_err();
+    assert_eq!(repeated_delete.kind, ErrorKind::NotFound);
     service.create_volume(&alice(), "data").await.unwrap();
 }
 
@@ -107,8 +107,8 @@ async fn a_token_opens_one_volume() {
         assert_eq!(refused.kind, ErrorKind::Unauthenticated, "{token}");
     }
     service.delete_volume(&alice(), "one").await.unwrap();
-    let gone = service.volume_opened_by(&one.id, &one.token).await;
-    assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
+    let refused = service.volume_opened_by(&one.id, &one.token).await;
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound);
     assert!(!format!("{other:?}").contains(&other.token));
 }
 
@@ -176,7 +176,7 @@ async fn a_place_without_volumes_says_so() {
         provider: provider.with_info(|info| info.capabilities.can_mount = false),
         ..env
     };
-    let service = unable.another().await;
+    let service = unable.second_server().await;
     let refused = service.create_volume(&alice(), "data").await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Unsupported);
     assert!(is_empty(&unable).await);
@@ -191,7 +191,7 @@ async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
     let sandbox = env
         .make(with(&[("one", "/mnt//one/"), (&two.id, "/mnt/two")]))
         .await;
-    let wanted = [(&one.id, "/mnt/one"), (&two.id, "/mnt/two")].map(|(volume, path)| Mount {
+    let expected = [(&one.id, "/mnt/one"), (&two.id, "/mnt/two")].map(|(volume, path)| Mount {
         volume: volume.clone(),
         path: path.to_owned(),
     });
@@ -202,17 +202,17 @@ async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
             .unwrap()
             .mounts
     };
-    assert_eq!(mounts(&sandbox).await, wanted);
+    assert_eq!(mounts(&sandbox).await, expected);
     assert_eq!(env.row(&sandbox.id).await.mounts[1].name, "two");
     let fork = service
         .fork(&alice(), sandbox.id.as_str(), ForkRequest::default())
         .await
         .unwrap();
-    assert_eq!(mounts(&fork).await, wanted);
+    assert_eq!(mounts(&fork).await, expected);
     service.delete(&alice(), sandbox.id.as_str()).await.unwrap();
-    let kept = service.delete_volume(&alice(), "one").await.unwrap_err();
-    assert_eq!(kept.kind, ErrorKind::Conflict);
-    assert!(kept.message.contains(fork.id.as_str()), "{kept}");
+    let refused = service.delete_volume(&alice(), "one").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    assert!(refused.message.contains(fork.id.as_str()), "{refused}");
     service
         .pause(&alice(), fork.id.as_str(), None)
         .await
@@ -313,7 +313,7 @@ async fn what_cannot_be_undone_at_once_is_undone_later() {
 async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
     for moment in 0..4 {
         let env = TestEnv::new().await;
-        let kept = env.service.create_volume(&alice(), "kept").await.unwrap();
+        let volume = env.service.create_volume(&alice(), "kept").await.unwrap();
         let (verb, is_before) = match moment {
             0 => (Verb::CreateVolume, true),
             1 => (Verb::CreateVolume, false),
@@ -349,13 +349,13 @@ async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
                 .await
                 .unwrap(),
         );
-        let other = env.another().await;
+        let other = env.second_server().await;
         env.clock.advance_ms(5 * MINUTE_MS);
         // A lease of the dead one may be in the way of the first round.
         other.sweep().await.unwrap();
         let volumes = other.volumes(&alice(), None).await.unwrap();
         match verb {
-            Verb::CreateVolume => assert_eq!(volumes, std::slice::from_ref(&kept), "{moment}"),
+            Verb::CreateVolume => assert_eq!(volumes, std::slice::from_ref(&volume), "{moment}"),
             _ => assert_eq!(volumes, [], "{moment}"),
         }
         let rows = env.store.volumes(None).await.unwrap();
@@ -410,7 +410,7 @@ async fn a_removal_that_failed_can_be_asked_for_again() {
 async fn a_volume_goes_or_is_given_to_a_sandbox_never_both() {
     for _ in 0..10 {
         let env = TestEnv::new().await;
-        let other = env.another().await;
+        let other = env.second_server().await;
         env.service.create_volume(&alice(), "data").await.unwrap();
         let making =
             tokio::spawn(async move { other.create(&alice(), with(&[("data", "/mnt")])).await });

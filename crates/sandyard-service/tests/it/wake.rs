@@ -86,7 +86,7 @@ async fn a_stopped_sandbox_starts_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_must_not_wake_by_itself_says_so() {
+async fn a_request_for_a_sandbox_without_auto_resume_gets_a_conflict() {
     let env = TestEnv::new().await;
     let request = sandyard_service::CreateRequest {
         is_auto_resumed: Some(false),
@@ -109,8 +109,8 @@ async fn deleting_twice_succeeds_and_what_is_deleted_is_not_found() {
     let sandbox = env.create().await;
     let name = sandbox.id.as_str();
     for _ in 0..2 {
-        let gone = env.service.delete(&alice(), name).await.unwrap();
-        assert_eq!(gone.status, SandboxStatus::Deleted);
+        let sandbox = env.service.delete(&alice(), name).await.unwrap();
+        assert_eq!(sandbox.status, SandboxStatus::Deleted);
     }
     for error in [
         env.service

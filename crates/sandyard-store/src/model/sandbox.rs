@@ -203,7 +203,7 @@ pub enum ClaimOutcome {
     /// The holder may change the sandbox until the claim ends. This is its current row.
     Claimed(Box<Sandbox>),
     /// Another operation holds the claim.
-    Held {
+    Busy {
         /// That operation.
         operation: Operation,
         /// Its holder.

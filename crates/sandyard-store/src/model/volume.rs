@@ -68,7 +68,7 @@ pub enum VolumeInsert {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeRemoval {
     /// Its status is `deleting`: no sandbox has it, and none can get it any more.
-    Begun,
+    Started,
     /// These sandboxes have it; only the first few, if there are many.
     InUse(Vec<SandboxId>),
     /// There is no such volume.

@@ -62,7 +62,7 @@ impl Store {
         if until_ms <= now_ms {
             return Ok(None);
         }
-        Ok(Some(ClaimOutcome::Held {
+        Ok(Some(ClaimOutcome::Busy {
             operation: record.variant("claim_operation")?,
             holder,
             until_ms,

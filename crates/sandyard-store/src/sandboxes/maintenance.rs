@@ -28,8 +28,8 @@ impl Store {
     pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
         let mut latest = BTreeMap::new();
         for (id, at_ms) in used {
-            let known = latest.entry(id).or_insert(*at_ms);
-            *known = (*known).max(*at_ms);
+            let latest_ms = latest.entry(id).or_insert(*at_ms);
+            *latest_ms = (*latest_ms).max(*at_ms);
         }
         let latest: Vec<_> = latest.into_iter().collect();
         for chunk in latest.chunks(CHUNK) {

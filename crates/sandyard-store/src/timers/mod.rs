@@ -292,13 +292,13 @@ impl Timers {
         Ok(revived.len())
     }
 
-    /// Waits until a timer of these locations may be due or one was announced, at most `longest`.
-    pub async fn wait(&self, locations: &[String], longest: Duration) {
+    /// Waits until a timer of these locations may be due or one was announced, at most `max_wait`.
+    pub async fn wait(&self, locations: &[String], max_wait: Duration) {
         // Enabled before the query, so that no announcement is missed.
         let announced = self.inner.announced.notified();
         tokio::pin!(announced);
         announced.as_mut().enable();
-        let pause = self.pause(locations).await.min(longest);
+        let pause = self.pause(locations).await.min(max_wait);
         if !pause.is_zero() {
             let _ = tokio::time::timeout(pause, announced).await;
         }

@@ -65,36 +65,36 @@ async fn a_name_is_given_to_one_user(home: Home) {
         (Role::User, false, Some(3))
     );
     assert_eq!(store.user("Bob").await.unwrap(), None);
-    let shown = format!("{found:?} {:?} {:?}", user("bob"), key("k", "bob", 1));
+    let output = format!("{found:?} {:?} {:?}", user("bob"), key("k", "bob", 1));
     assert!(
-        !shown.contains("argon2id") && !shown.contains("hash of"),
-        "{shown}"
+        !output.contains("argon2id") && !output.contains("hash of"),
+        "{output}"
     );
 }
 
 async fn a_patch_changes_what_it_names_only(home: Home) {
     let store = home.open().await;
     store.insert_user(&user("bob")).await.unwrap();
-    let mut wanted = store.user("bob").await.unwrap().unwrap();
+    let mut expected = store.user("bob").await.unwrap().unwrap();
     assert!(
         store
             .update_user("bob", &UserPatch::default())
             .await
             .unwrap()
     );
-    assert!(store.user("bob").await.unwrap().unwrap() == wanted);
+    assert!(store.user("bob").await.unwrap().unwrap() == expected);
     let patch = UserPatch {
         password_hash: Some("new".to_owned()),
         role: Some(Role::Admin),
         is_disabled: Some(true),
         max_sandboxes: Some(None),
     };
-    wanted.password_hash = Some("new".to_owned());
-    wanted.role = Role::Admin;
-    wanted.is_disabled = true;
-    wanted.max_sandboxes = None;
+    expected.password_hash = Some("new".to_owned());
+    expected.role = Role::Admin;
+    expected.is_disabled = true;
+    expected.max_sandboxes = None;
     assert!(store.update_user("bob", &patch).await.unwrap());
-    assert!(store.user("bob").await.unwrap().unwrap() == wanted);
+    assert!(store.user("bob").await.unwrap().unwrap() == expected);
     assert!(!store.update_user("nobody", &patch).await.unwrap());
 }
 

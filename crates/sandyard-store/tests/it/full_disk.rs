@@ -102,11 +102,14 @@ async fn writes_go_on_when_a_full_disk_has_room_again() {
     let store = Store::open(&disk.url()).await.unwrap();
     insert(&store, sandbox("one", "alice", 1)).await;
     disk.fill();
-    let (error, rounds) = write_until_full(&store).await;
+    let (error, write_count) = write_until_full(&store).await;
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     // Once more, so that the failure is seen on a connection that has failed before.
-    let again = store.add_events(&events(rounds)).await.unwrap_err();
-    assert!(matches!(again, StoreError::Full { .. }), "{again:?}");
+    let second_error = store.add_events(&events(write_count)).await.unwrap_err();
+    assert!(
+        matches!(second_error, StoreError::Full { .. }),
+        "{second_error:?}"
+    );
     assert!(store.sandbox(&id("one")).await.unwrap().is_some());
 
     disk.free();
@@ -118,12 +121,15 @@ async fn writes_go_on_when_a_full_disk_has_room_again() {
         is_tail: true,
         ..EventFilter::default()
     };
-    let kept = store.events(&tail).await.unwrap();
-    let failed = kept.iter().filter(|event| event.at_ms == rounds).count();
-    assert_eq!(failed, 0, "what failed left nothing");
-    let last = kept
+    let stored = store.events(&tail).await.unwrap();
+    let failed = stored
         .iter()
-        .filter(|event| event.at_ms == rounds - 1)
+        .filter(|event| event.at_ms == write_count)
+        .count();
+    assert_eq!(failed, 0, "what failed left nothing");
+    let last = stored
+        .iter()
+        .filter(|event| event.at_ms == write_count - 1)
         .count();
     assert_eq!(last, 200, "what was acknowledged is there");
     store.close().await;

@@ -10,7 +10,7 @@ use crate::sample::{event, id};
 
 crate::on_every_engine![
     events_are_listed_in_their_order,
-    events_are_told_apart_by_kind_and_by_what_they_say,
+    events_are_filtered_by_kind_and_data,
     many_events_are_added_at_once,
     numbers_are_never_given_twice,
     however_much_is_old_is_forgotten,
@@ -52,10 +52,10 @@ async fn events_are_listed_in_their_order(home: Home) {
     );
     let owner = Some("bob".to_owned());
     assert_eq!(kinds(EventFilter { owner, ..any() }).await, ["two created"]);
-    let wanted = vec!["paused".to_owned(), "woken".to_owned()];
+    let requested_kinds = vec!["paused".to_owned(), "woken".to_owned()];
     assert_eq!(
         kinds(EventFilter {
-            kinds: wanted,
+            kinds: requested_kinds,
             ..any()
         })
         .await,
@@ -78,7 +78,7 @@ async fn events_are_listed_in_their_order(home: Home) {
     assert_eq!(kinds(tail).await, ["two created", "one paused"]);
 }
 
-async fn events_are_told_apart_by_kind_and_by_what_they_say(home: Home) {
+async fn events_are_filtered_by_kind_and_data(home: Home) {
     let store = home.open().await;
     let flow = |verdict: &str, at_ms: i64| NewEvent {
         data: json!({"verdict": verdict, "failure": "said \"verdict\":\"allowed\" itself"}),
@@ -151,8 +151,8 @@ async fn however_much_is_old_is_forgotten(home: Home) {
     events.push(event("one", "alice", "paused", 2));
     store.add_events(&events).await.unwrap();
     assert_eq!(store.purge_history(2).await.unwrap(), 5_100);
-    let left = store.events(&EventFilter::default()).await.unwrap();
-    assert_eq!((left.len(), left[0].kind.as_str()), (1, "paused"));
+    let remaining = store.events(&EventFilter::default()).await.unwrap();
+    assert_eq!((remaining.len(), remaining[0].kind.as_str()), (1, "paused"));
     assert_eq!(store.purge_history(2).await.unwrap(), 0);
 }
 

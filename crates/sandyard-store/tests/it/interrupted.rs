@@ -23,12 +23,12 @@ crate::on_every_engine![
 /// Polls a future so often, then drops it; true: it was through before.
 async fn drop_after(polls: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
-    let mut left = polls;
+    let mut remaining = polls;
     poll_fn(|context| {
-        if left == 0 {
+        if remaining == 0 {
             return Poll::Ready(false);
         }
-        left -= 1;
+        remaining -= 1;
         match future.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(true),
             // Not only when something has happened: the point is to stop everywhere.
@@ -150,7 +150,7 @@ async fn a_killed_server_keeps_what_it_committed() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let kept = lines
+    let last_committed = lines
         .map_while(Result::ok)
         .filter_map(|line| line.strip_prefix("kept ")?.parse::<i64>().ok())
         .find(|number| *number >= 100)
@@ -169,7 +169,10 @@ async fn a_killed_server_keeps_what_it_committed() {
         .items
         .remove(0)
         .created_ms;
-    assert!(newest >= kept, "{kept} was committed, {newest} is there");
+    assert!(
+        newest >= last_committed,
+        "{last_committed} was committed, {newest} is there"
+    );
     for number in 0..=newest {
         assert_eq!(kinds_of(&store, &format!("s{number}")).await, ["created"]);
     }

@@ -56,7 +56,7 @@ async fn a_newer_database_is_refused(home: Home) {
     connection.close().await.unwrap();
     let refused = Store::open(&home.url).await.unwrap_err();
     assert!(
-        matches!(refused, StoreError::TooNew { found: 999, .. }),
+        matches!(refused, StoreError::TooNew { version: 999, .. }),
         "{refused}"
     );
 }
@@ -113,12 +113,12 @@ async fn no_error_tells_a_password() {
         "",
     ] {
         let error = Store::open(url).await.unwrap_err();
-        let mut shown = format!("{error:?}");
+        let mut output = format!("{error:?}");
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
         while let Some(error) = cause {
-            shown.push_str(&error.to_string());
+            output.push_str(&error.to_string());
             cause = error.source();
         }
-        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(!output.contains("hunter2"), "{output}");
     }
 }

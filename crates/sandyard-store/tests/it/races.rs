@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::engines::{Home, patiently};
 use crate::sample::{event, id, insert_running, new, sandbox, user};
 
-const MANY: usize = 20;
+const TASKS: usize = 20;
 
 crate::on_every_engine![
     one_of_many_gets_the_claim,
@@ -20,14 +20,14 @@ crate::on_every_engine![
     a_key_makes_one_sandbox,
     an_alias_goes_to_one,
     a_refresh_token_is_exchanged_by_one,
-    a_shared_word_is_the_same_for_all,
+    a_shared_secret_is_the_same_for_all,
     each_failed_login_counts,
     events_appear_in_the_order_of_their_numbers,
     touching_and_breaking_claims_do_not_get_stuck,
 ];
 
 /// Runs many at once, half of them on each of two stores.
-async fn many<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+async fn run_concurrently<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     home: &Home,
     run: impl Fn(Store, usize) -> F,
 ) -> Vec<T> {
@@ -35,13 +35,13 @@ async fn many<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     // Each has its connection from the start: those that many need at once take a while to make.
     for store in [&one, &other] {
         let mut all = JoinSet::new();
-        for _ in 0..MANY {
+        for _ in 0..TASKS {
             let store = store.clone();
             all.spawn(async move { patiently(|| store.ping()).await });
         }
         all.join_all().await;
     }
-    let tasks: Vec<_> = (0..MANY)
+    let tasks: Vec<_> = (0..TASKS)
         .map(|number| {
             let store = if number % 2 == 0 { &one } else { &other };
             tokio::spawn(run(store.clone(), number))
@@ -58,7 +58,7 @@ async fn one_of_many_gets_the_claim(home: Home) {
     if home.is_shared() {
         insert_running(&home.open().await, sandbox("one", "alice", 1)).await;
     }
-    let claims = many(&home, |store, number| async move {
+    let claims = run_concurrently(&home, |store, number| async move {
         if number == 0 && store.sandbox(&id("one")).await.unwrap().is_none() {
             insert_running(&store, sandbox("one", "alice", 1)).await;
         }
@@ -89,7 +89,7 @@ async fn creates(
     home: &Home,
     arrange: impl Fn(usize) -> (Option<String>, Option<Idempotency>, Option<i64>),
 ) -> Vec<InsertOutcome> {
-    many(home, |store, number| {
+    run_concurrently(home, |store, number| {
         let (alias, idempotency, quota) = arrange(number);
         async move {
             let name = format!("s{number}");
@@ -106,7 +106,7 @@ async fn creates(
     .await
 }
 
-fn made(outcomes: &[InsertOutcome]) -> usize {
+fn inserted_count(outcomes: &[InsertOutcome]) -> usize {
     outcomes
         .iter()
         .filter(|outcome| **outcome == InsertOutcome::Inserted)
@@ -115,11 +115,11 @@ fn made(outcomes: &[InsertOutcome]) -> usize {
 
 async fn the_last_place_of_a_quota_goes_to_one(home: Home) {
     let outcomes = creates(&home, |_| (None, None, Some(3))).await;
-    assert_eq!(made(&outcomes), 3);
+    assert_eq!(inserted_count(&outcomes), 3);
     let refused = outcomes
         .iter()
         .filter(|outcome| **outcome == InsertOutcome::OverQuota { count: 3 });
-    assert_eq!(refused.count(), MANY - 3);
+    assert_eq!(refused.count(), TASKS - 3);
     if home.is_shared() {
         let store = home.open().await;
         let page = store
@@ -136,7 +136,7 @@ async fn a_key_makes_one_sandbox(home: Home) {
         fingerprint: "f".to_owned(),
     };
     let outcomes = creates(&home, |_| (None, Some(idempotency.clone()), None)).await;
-    assert_eq!(made(&outcomes), 1);
+    assert_eq!(inserted_count(&outcomes), 1);
     let winner = outcomes
         .iter()
         .position(|outcome| *outcome == InsertOutcome::Inserted)
@@ -147,21 +147,21 @@ async fn a_key_makes_one_sandbox(home: Home) {
             .iter()
             .filter(|outcome| **outcome == repeated)
             .count(),
-        MANY - 1
+        TASKS - 1
     );
 }
 
 async fn an_alias_goes_to_one(home: Home) {
     let outcomes = creates(&home, |_| (Some("web".to_owned()), None, None)).await;
-    assert_eq!(made(&outcomes), 1);
+    assert_eq!(inserted_count(&outcomes), 1);
     let taken = outcomes
         .iter()
         .filter(|outcome| **outcome == InsertOutcome::AliasTaken);
-    assert_eq!(taken.count(), MANY - 1);
+    assert_eq!(taken.count(), TASKS - 1);
 }
 
 async fn a_refresh_token_is_exchanged_by_one(home: Home) {
-    let rotated = many(&home, |store, number| async move {
+    let rotated = run_concurrently(&home, |store, number| async move {
         store.insert_user(&user("bob")).await.unwrap();
         let session = Session {
             id: "login".to_owned(),
@@ -185,19 +185,22 @@ async fn a_refresh_token_is_exchanged_by_one(home: Home) {
     );
 }
 
-async fn a_shared_word_is_the_same_for_all(home: Home) {
-    let words = many(&home, |store, number| async move {
+async fn a_shared_secret_is_the_same_for_all(home: Home) {
+    let secrets = run_concurrently(&home, |store, number| async move {
         store
             .meta_or_insert("secret", &number.to_string())
             .await
             .unwrap()
     })
     .await;
-    assert!(words.iter().all(|word| *word == words[0]), "{words:?}");
+    assert!(
+        secrets.iter().all(|secret| *secret == secrets[0]),
+        "{secrets:?}"
+    );
 }
 
 async fn each_failed_login_counts(home: Home) {
-    let mut counts = many(&home, |store, _| async move {
+    let mut counts = run_concurrently(&home, |store, _| async move {
         store.insert_user(&user("bob")).await.unwrap();
         store
             .note_login_failure("bob", 1000, 1)
@@ -208,11 +211,11 @@ async fn each_failed_login_counts(home: Home) {
     })
     .await;
     counts.sort_unstable();
-    assert_eq!(counts, (1..=MANY as i64).collect::<Vec<_>>());
+    assert_eq!(counts, (1..=TASKS as i64).collect::<Vec<_>>());
 }
 
 async fn events_appear_in_the_order_of_their_numbers(home: Home) {
-    let seen = many(&home, |store, number| async move {
+    let seen = run_concurrently(&home, |store, number| async move {
         if number > 1 {
             let events = [event("one", "alice", "a", 1), event("one", "alice", "b", 2)];
             for _ in 0..5 {
@@ -222,7 +225,7 @@ async fn events_appear_in_the_order_of_their_numbers(home: Home) {
         }
         // Two readers follow along: nothing may appear behind them.
         let mut seen = Vec::new();
-        while seen.len() < (MANY - 2) * 10 {
+        while seen.len() < (TASKS - 2) * 10 {
             let filter = EventFilter {
                 after_seq: seen.last().copied(),
                 limit: 7,
@@ -235,17 +238,17 @@ async fn events_appear_in_the_order_of_their_numbers(home: Home) {
         seen
     })
     .await;
-    let all: Vec<i64> = (1..=(MANY as i64 - 2) * 10).collect();
+    let all: Vec<i64> = (1..=(TASKS as i64 - 2) * 10).collect();
     assert_eq!(seen[0], all);
     assert_eq!(seen[1], all);
 }
 
 async fn touching_and_breaking_claims_do_not_get_stuck(home: Home) {
-    many(&home, |store, number| async move {
+    run_concurrently(&home, |store, number| async move {
         let name = format!("s{number}");
-        let made = sandbox(&name, "alice", 1);
-        insert_running(&store, made).await;
-        let mut used: Vec<_> = (0..MANY)
+        let row = sandbox(&name, "alice", 1);
+        insert_running(&store, row).await;
+        let mut used: Vec<_> = (0..TASKS)
             .map(|other| (id(&format!("s{other}")), number as i64 + 2))
             .collect();
         if number % 3 == 0 {

@@ -31,13 +31,13 @@ crate::on_every_engine![
 
 async fn a_sandbox_is_read_back_whole(home: Home) {
     let store = home.open().await;
-    let wanted = sandbox("one", "alice", 1000);
-    insert(&store, wanted.clone()).await;
-    let found = store.sandbox(&wanted.id).await.unwrap().unwrap();
-    assert!(found == wanted, "{found:?}");
+    let expected = sandbox("one", "alice", 1000);
+    insert(&store, expected.clone()).await;
+    let found = store.sandbox(&expected.id).await.unwrap().unwrap();
+    assert!(found == expected, "{found:?}");
     assert_eq!(store.sandbox(&id("other")).await.unwrap(), None);
-    let shown = format!("{found:?} {:?}", new(wanted));
-    assert!(!shown.contains("SECRET") && !shown.contains("token-of-agent"));
+    let output = format!("{found:?} {:?}", new(expected));
+    assert!(!output.contains("SECRET") && !output.contains("token-of-agent"));
 }
 
 async fn a_key_repeats_one_create_and_no_other(home: Home) {
@@ -208,12 +208,12 @@ async fn filters_leave_out_the_rest(home: Home) {
     let store = home.open().await;
     insert_running(&store, sandbox("runs", "alice", 1)).await;
     insert(&store, sandbox("made", "alice", 2)).await;
-    let mut elsewhere = sandbox("elsewhere", "bob", 3);
-    elsewhere.location = "there".to_owned();
-    elsewhere.project = None;
-    elsewhere.stopped_ms = Some(50);
-    elsewhere.template = "other".to_owned();
-    insert_running(&store, elsewhere).await;
+    let mut remote = sandbox("elsewhere", "bob", 3);
+    remote.location = "there".to_owned();
+    remote.project = None;
+    remote.stopped_ms = Some(50);
+    remote.template = "other".to_owned();
+    insert_running(&store, remote).await;
     insert_running(&store, sandbox("gone", "alice", 4)).await;
     delete(&store, &id("gone")).await;
     let list = async |filter: SandboxFilter| -> Vec<String> {
@@ -330,7 +330,7 @@ async fn a_claim_is_held_until_its_end(home: Home) {
         Some((Operation::Pause, "a/1".to_owned(), 1100))
     );
     assert_eq!(sandbox.version, 2, "a claim is no commit");
-    let held = ClaimOutcome::Held {
+    let held = ClaimOutcome::Busy {
         operation: Operation::Pause,
         holder: "a/1".to_owned(),
         until_ms: 1100,
@@ -344,14 +344,14 @@ async fn a_claim_is_held_until_its_end(home: Home) {
     assert!(store.extend_claim(&one, "a/1", 1200).await.unwrap());
     assert!(matches!(
         claim("b/1", 1199).await,
-        ClaimOutcome::Held { until_ms: 1200, .. }
+        ClaimOutcome::Busy { until_ms: 1200, .. }
     ));
     assert!(matches!(claim("b/1", 1200).await, ClaimOutcome::Claimed(_)));
     assert!(!store.extend_claim(&one, "a/1", 9999).await.unwrap());
     store.release_claim(&one, "a/1").await.unwrap();
     assert!(matches!(
         claim("c/1", 1201).await,
-        ClaimOutcome::Held { .. }
+        ClaimOutcome::Busy { .. }
     ));
     store.release_claim(&one, "b/1").await.unwrap();
     assert!(matches!(claim("c/1", 1201).await, ClaimOutcome::Claimed(_)));
@@ -382,13 +382,16 @@ async fn only_the_holder_commits(home: Home) {
         (untouched.status, untouched.version),
         (SandboxStatus::Creating, 1)
     );
-    let kept = store
+    let committed = store
         .commit_sandbox(&one, MAKER, &running, &events, timer, false)
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((kept.status, kept.version), (SandboxStatus::Running, 2));
-    assert!(kept.claim.is_some());
+    assert_eq!(
+        (committed.status, committed.version),
+        (SandboxStatus::Running, 2)
+    );
+    assert!(committed.claim.is_some());
     let last = store
         .commit_sandbox(
             &one,
@@ -407,8 +410,8 @@ async fn only_the_holder_commits(home: Home) {
 
 async fn a_patch_changes_what_it_names_only(home: Home) {
     let store = home.open().await;
-    let mut wanted = sandbox("one", "alice", 1000);
-    insert(&store, wanted.clone()).await;
+    let mut expected = sandbox("one", "alice", 1000);
+    insert(&store, expected.clone()).await;
     let one = id("one");
     let commit = async |patch: SandboxPatch| {
         store
@@ -440,42 +443,45 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
         public_ports: Some(vec![1]),
         forget_secrets: true,
     };
-    wanted.status = SandboxStatus::Paused;
-    wanted.reason = None;
-    wanted.provider = "docker".to_owned();
-    wanted.location = "docker:7".to_owned();
-    wanted.template = "python".to_owned();
-    wanted.provider_id = Some("engine7".to_owned());
-    wanted.limits = sandyard_core::Limits::LEAST;
-    wanted.limitations.clear();
-    wanted.started_ms = Some(1100);
-    wanted.stopped_ms = Some(1200);
-    wanted.last_activity_ms = 1300;
-    wanted.timeout_s = 60;
-    wanted.timeout_action = TimeoutAction::Delete;
-    wanted.expiry = Expiry::Fixed;
-    wanted.fixed_end_ms = Some(9000);
-    wanted.is_auto_resumed = false;
-    wanted.deleted_ms = Some(9001);
-    wanted.metadata.clear();
-    wanted.network = None;
-    wanted.public_ports = vec![1];
-    wanted.env.clear();
-    wanted.secrets.clear();
-    wanted.access_token.clear();
-    wanted.version = 2;
+    expected.status = SandboxStatus::Paused;
+    expected.reason = None;
+    expected.provider = "docker".to_owned();
+    expected.location = "docker:7".to_owned();
+    expected.template = "python".to_owned();
+    expected.provider_id = Some("engine7".to_owned());
+    expected.limits = sandyard_core::Limits::LEAST;
+    expected.limitations.clear();
+    expected.started_ms = Some(1100);
+    expected.stopped_ms = Some(1200);
+    expected.last_activity_ms = 1300;
+    expected.timeout_s = 60;
+    expected.timeout_action = TimeoutAction::Delete;
+    expected.expiry = Expiry::Fixed;
+    expected.fixed_end_ms = Some(9000);
+    expected.is_auto_resumed = false;
+    expected.deleted_ms = Some(9001);
+    expected.metadata.clear();
+    expected.network = None;
+    expected.public_ports = vec![1];
+    expected.env.clear();
+    expected.secrets.clear();
+    expected.access_token.clear();
+    expected.version = 2;
     let patched = commit(patch).await;
-    assert!(patched == wanted, "{patched:?}");
+    assert!(patched == expected, "{patched:?}");
     let patch = SandboxPatch {
         stopped_ms: Some(None),
         last_activity_ms: Some(1299),
         reason: Some(Some("why".to_owned())),
         ..SandboxPatch::default()
     };
-    wanted.stopped_ms = None;
-    wanted.reason = Some("why".to_owned());
-    wanted.version = 3;
-    assert!(commit(patch).await == wanted, "activity does not move back");
+    expected.stopped_ms = None;
+    expected.reason = Some("why".to_owned());
+    expected.version = 3;
+    assert!(
+        commit(patch).await == expected,
+        "activity does not move back"
+    );
 }
 
 async fn claims_of_dead_nodes_only_are_broken(home: Home) {

@@ -52,12 +52,12 @@ async fn a_secret_is_read_back_whole_and_replaced(home: Home) {
         updated_ms: 20,
         ..first
     };
-    let wanted = Secret {
+    let expected = Secret {
         created_ms: 10,
         ..changed.clone()
     };
-    assert_eq!(store.put_secret(&changed).await.unwrap(), wanted);
-    assert_eq!(store.all_secrets().await.unwrap(), [wanted]);
+    assert_eq!(store.put_secret(&changed).await.unwrap(), expected);
+    assert_eq!(store.all_secrets().await.unwrap(), [expected]);
     assert!(store.delete_secret("alice", "token").await.unwrap());
     assert!(!store.delete_secret("alice", "token").await.unwrap());
     assert_eq!(store.all_secrets().await.unwrap(), []);
@@ -94,7 +94,7 @@ async fn secrets_go_with_their_user(home: Home) {
     }
     assert!(store.delete_user("bob").await.unwrap());
     assert_eq!(seen(&store, "bob").await, [""; 0]);
-    // Alice is no user that could be deleted: what is hers stays.
+    // There is no user row of alice to delete, so her secrets stay.
     assert!(!store.delete_user("alice").await.unwrap());
     assert_eq!(seen(&store, "alice").await, ["token of alice"]);
 }

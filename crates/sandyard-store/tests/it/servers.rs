@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-const NOBODY: u32 = 65534;
+const UNPRIVILEGED_ID: u32 = 65534;
 
 /// A PostgreSQL that only this process uses.
 pub(crate) struct Postgres {
@@ -127,7 +127,7 @@ impl Postgres {
         // A server started here would hold a pipe open for ever.
         command.stdin(Stdio::null()).stdout(Stdio::null());
         if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED_ID).gid(UNPRIVILEGED_ID);
         }
         let status = command.status().unwrap();
         assert!(status.success(), "`{program}` failed: {status}");
@@ -143,15 +143,15 @@ impl Drop for Postgres {
 }
 
 fn postgres_binaries() -> PathBuf {
-    let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
         .flatten()
         .map(|version| version.path().join("bin"))
         .filter(|bin| bin.join("initdb").exists())
         .collect();
-    found.sort();
-    found
+    versions.sort();
+    versions
         .pop()
         .expect("PostgreSQL is missing: apt-get install postgresql")
 }
@@ -159,7 +159,7 @@ fn postgres_binaries() -> PathBuf {
 /// PostgreSQL does not run as root.
 fn give_away(path: &Path) {
     if rustix::process::geteuid().is_root() && path.metadata().unwrap().uid() == 0 {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(path, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID)).unwrap();
     }
 }
 

@@ -10,14 +10,14 @@ use sandyard_store::model::{
 use crate::engines::Home;
 use crate::sample::{delete, event, finish, id, insert, insert_running, new, sandbox};
 
-const MANY: usize = 20;
+const TASKS: usize = 20;
 
 crate::on_every_engine![
     a_volume_is_read_back_whole_and_forgotten,
     names_are_unique_per_owner_and_numbers_bounded,
     only_unfinished_ones_are_listed_as_such,
     a_volume_in_a_sandbox_stays,
-    a_sandbox_gets_no_volume_on_its_way_out,
+    a_sandbox_gets_no_volume_that_is_being_deleted,
     the_last_place_of_a_quota_goes_to_one,
     a_volume_is_removed_or_given_to_a_sandbox_never_both,
 ];
@@ -77,7 +77,7 @@ async fn a_volume_is_read_back_whole_and_forgotten(home: Home) {
     assert_eq!(found.status, VolumeStatus::Ready);
     for _ in 0..2 {
         let removal = store.begin_volume_removal(&one.id).await.unwrap();
-        assert_eq!(removal, VolumeRemoval::Begun);
+        assert_eq!(removal, VolumeRemoval::Started);
     }
     assert!(!store.finish_volume(&one.id).await.unwrap());
     store.forget_volume(&one.id).await.unwrap();
@@ -120,17 +120,17 @@ async fn names_are_unique_per_owner_and_numbers_bounded(home: Home) {
 async fn only_unfinished_ones_are_listed_as_such(home: Home) {
     let store = home.open().await;
     ready(&store, volume("ready", "alice")).await;
-    let gone = ready(&store, volume("gone", "alice")).await;
-    store.begin_volume_removal(&gone.id).await.unwrap();
+    let removed = ready(&store, volume("gone", "alice")).await;
+    store.begin_volume_removal(&removed.id).await.unwrap();
     let late = Volume {
         created_ms: 100,
         ..volume("late", "alice")
     };
-    let elsewhere = Volume {
+    let other_location = Volume {
         location: "there".to_owned(),
         ..volume("elsewhere", "alice")
     };
-    for volume in [&volume("old", "alice"), &late, &elsewhere] {
+    for volume in [&volume("old", "alice"), &late, &other_location] {
         store.insert_volume(volume, None).await.unwrap();
     }
     let found = store.unfinished_volumes("here", 100).await.unwrap();
@@ -158,11 +158,11 @@ async fn a_volume_in_a_sandbox_stays(home: Home) {
     };
     assert_eq!(store.list_sandboxes(&filter).await.unwrap().items.len(), 2);
     let removal = store.begin_volume_removal(&longer.id).await.unwrap();
-    assert_eq!(removal, VolumeRemoval::Begun);
+    assert_eq!(removal, VolumeRemoval::Started);
     delete(&store, &id("first")).await;
     finish(&store, &id("second"), SandboxStatus::Deleted).await;
     let removal = store.begin_volume_removal(&one.id).await.unwrap();
-    assert_eq!(removal, VolumeRemoval::Begun);
+    assert_eq!(removal, VolumeRemoval::Started);
 }
 
 async fn try_insert(store: &Store, sandbox: Sandbox) -> InsertOutcome {
@@ -173,14 +173,14 @@ async fn try_insert(store: &Store, sandbox: Sandbox) -> InsertOutcome {
         .unwrap()
 }
 
-async fn a_sandbox_gets_no_volume_on_its_way_out(home: Home) {
+async fn a_sandbox_gets_no_volume_that_is_being_deleted(home: Home) {
     let store = home.open().await;
-    let gone = ready(&store, volume("gone", "alice")).await;
-    store.begin_volume_removal(&gone.id).await.unwrap();
+    let removed = ready(&store, volume("gone", "alice")).await;
+    store.begin_volume_removal(&removed.id).await.unwrap();
     let unfinished = volume("unfinished", "alice");
     store.insert_volume(&unfinished, None).await.unwrap();
     let unknown = volume("unknown", "alice");
-    for volume in [gone, unfinished, unknown] {
+    for volume in [removed, unfinished, unknown] {
         let outcome = try_insert(&store, with_volume("one", &volume)).await;
         assert_eq!(outcome, InsertOutcome::VolumeGone { id: volume.id });
         assert_eq!(store.sandbox(&id("one")).await.unwrap(), None);
@@ -189,7 +189,7 @@ async fn a_sandbox_gets_no_volume_on_its_way_out(home: Home) {
 
 async fn the_last_place_of_a_quota_goes_to_one(home: Home) {
     let (one, other) = home.open_two().await;
-    let tasks: Vec<_> = (0..MANY)
+    let tasks: Vec<_> = (0..TASKS)
         .map(|number| {
             let store = if number % 2 == 0 { &one } else { &other };
             let (store, volume) = (store.clone(), volume(&format!("n{number}"), "alice"));
@@ -205,7 +205,7 @@ async fn the_last_place_of_a_quota_goes_to_one(home: Home) {
 
 async fn a_volume_is_removed_or_given_to_a_sandbox_never_both(home: Home) {
     let (one, other) = home.open_two().await;
-    for round in 0..MANY {
+    for round in 0..TASKS {
         let volume = ready(&one, volume(&format!("r{round}"), "alice")).await;
         let row = with_volume(&format!("s{round}"), &volume);
         let giver = other.clone();
@@ -213,7 +213,9 @@ async fn a_volume_is_removed_or_given_to_a_sandbox_never_both(home: Home) {
         let removal = one.begin_volume_removal(&volume.id).await.unwrap();
         let given = giving.await.unwrap();
         match removal {
-            VolumeRemoval::Begun => assert_eq!(given, InsertOutcome::VolumeGone { id: volume.id }),
+            VolumeRemoval::Started => {
+                assert_eq!(given, InsertOutcome::VolumeGone { id: volume.id })
+            }
             VolumeRemoval::InUse(_) => assert_eq!(given, InsertOutcome::Inserted),
             VolumeRemoval::Missing => panic!("it is there"),
         }

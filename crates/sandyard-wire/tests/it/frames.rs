@@ -31,15 +31,15 @@ fn decode(
     (frames, decoder.finish())
 }
 
-/// Cuts bytes at the given places, which need be neither sorted nor within.
-fn cut(bytes: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
-    let mut places: Vec<usize> = places
+/// Cuts bytes at positions that need be neither sorted nor in range.
+fn cut(bytes: &[u8], positions: &[usize]) -> Vec<Vec<u8>> {
+    let mut positions: Vec<usize> = positions
         .iter()
-        .map(|place| place % (bytes.len() + 1))
+        .map(|position| position % (bytes.len() + 1))
         .collect();
-    places.extend([0, bytes.len()]);
-    places.sort_unstable();
-    places
+    positions.extend([0, bytes.len()]);
+    positions.sort_unstable();
+    positions
         .windows(2)
         .map(|pair| bytes[pair[0]..pair[1]].to_vec())
         .collect()
@@ -50,7 +50,7 @@ proptest! {
     fn any_cutting_of_a_stream_yields_its_frames(
         payloads in vec(vec(any::<u8>(), 0..=MAX), 0..8),
         ended: bool,
-        places in vec(any::<usize>(), 0..40),
+        positions in vec(any::<usize>(), 0..40),
     ) {
         let mut expected: Vec<Frame> = Vec::new();
         let mut bytes = Vec::new();
@@ -62,16 +62,16 @@ proptest! {
             bytes.extend_from_slice(&encode_end(None));
             expected.push(Frame::End(Bytes::from_static(b"{}")));
         }
-        prop_assert_eq!(decode(cut(&bytes, &places)), (expected, Ok(())));
+        prop_assert_eq!(decode(cut(&bytes, &positions)), (expected, Ok(())));
     }
 
     #[test]
     fn garbage_gives_the_same_frames_and_an_error_however_it_is_cut(
         bytes in vec(prop_oneof![3 => 0u8..4, 1 => any::<u8>()], 0..400),
-        places in vec(any::<usize>(), 0..40),
+        positions in vec(any::<usize>(), 0..40),
     ) {
         let (whole, whole_end) = decode([&bytes]);
-        let (pieces, pieces_end) = decode(cut(&bytes, &places));
+        let (pieces, pieces_end) = decode(cut(&bytes, &positions));
         // What follows an end frame in the same piece fails that frame; in a later piece it fails there.
         let trailing = whole_end == Err(FrameError::AfterEnd);
         prop_assert_eq!(pieces_end, whole_end);

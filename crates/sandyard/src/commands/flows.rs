@@ -175,10 +175,10 @@ mod tests {
         let summary = flow(
             json!({"protocol": null, "is_summary": true, "count": 900, "reason": "too many at once"}),
         );
-        let shown = line(&summary);
-        let words: Vec<&str> = shown.split_whitespace().collect();
+        let text = line(&summary);
+        let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(words[..3], ["denied", "summary", "-"]);
-        assert!(shown.ends_with("too many at once (900 times)"), "{shown}");
+        assert!(text.ends_with("too many at once (900 times)"), "{text}");
         assert_eq!(protocol(&flow(json!({"protocol": null}))), "-");
         assert_eq!(protocol(&flow(json!({}))), "tcp");
     }

@@ -21,12 +21,12 @@ pub(crate) struct SandboxArgs {
 /// Prints the details of a sandbox.
 pub(crate) async fn info(global: &Global, args: &SandboxArgs) -> anyhow::Result<ExitCode> {
     let info = global.client()?.inspect(&args.id).await?;
-    let mut shown = serde_json::to_value(&info)?;
+    let mut fields = serde_json::to_value(&info)?;
     // A policy is one line here; `sandyard network show` prints all of it.
     if let Some(policy) = info.network.as_ref().filter(|_| !args.format.json) {
-        shown["network"] = network::summary(policy).into();
+        fields["network"] = network::summary(policy).into();
     }
-    render::print_fields(&shown, args.format)
+    render::print_fields(&fields, args.format)
 }
 
 /// Prints the resource usage of a sandbox without waking it.

@@ -299,8 +299,8 @@ mod tests {
     #[test]
     fn a_policy_is_read_alone_and_as_network_show_prints_it() {
         let alone = json!({"allowOut": ["pypi.org"]});
-        let shown = json!({"sandbox_id": "abc", "network": alone, "limitations": []});
-        for text in [alone.to_string(), shown.to_string()] {
+        let response = json!({"sandbox_id": "abc", "network": alone, "limitations": []});
+        for text in [alone.to_string(), response.to_string()] {
             assert_eq!(parse_policy(&text).unwrap(), alone);
         }
         assert!(parse_policy("allow everything").is_err());

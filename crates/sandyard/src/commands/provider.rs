@@ -15,7 +15,7 @@ pub(crate) enum ProviderCommand {
     Ls(Format),
     /// List orphans: instances at the providers that the server's database does not know
     #[command(
-        after_help = "Orphans appear when an older backup of the database is restored. The server never removes them by itself."
+        after_help = "Orphans appear when an older backup of the database is restored. The server never removes them automatically."
     )]
     Unknown {
         #[command(flatten)]

@@ -104,9 +104,10 @@ impl Source {
             })?,
             Self::StandardInput => read_bounded(std::io::stdin().lock(), "standard input")?,
             Self::File(path) => {
-                let shown = format!("`{}`", path.display());
-                let file = std::fs::File::open(path).with_context(|| format!("opening {shown}"))?;
-                read_bounded(file, &shown)?
+                let quoted_path = format!("`{}`", path.display());
+                let file =
+                    std::fs::File::open(path).with_context(|| format!("opening {quoted_path}"))?;
+                read_bounded(file, &quoted_path)?
             }
         };
         // Editors and `echo` append a newline, which a header cannot contain.

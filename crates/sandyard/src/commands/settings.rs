@@ -101,10 +101,10 @@ impl FromArgMatches for SettingFlags {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> SettingFlags {
+    fn parse(arguments: &[&str]) -> SettingFlags {
         let command = SettingFlags::augment_args(Command::new("serve"));
         let matches = command
-            .try_get_matches_from([&["serve"], words].concat())
+            .try_get_matches_from([&["serve"], arguments].concat())
             .unwrap();
         SettingFlags::from_arg_matches(&matches).unwrap()
     }

@@ -164,21 +164,21 @@ fn limits_come_from_the_settings_within_their_maxima() {
         stderr.contains("`memory_limit` must be between 16 MiB and 1 GiB (got 2 GiB)"),
         "{stderr}"
     );
-    let shown = env
+    let listing = env
         .command(&["run", "--", "sleep", "100"])
         .spawn()
         .and_then(|mut child| {
             let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
-            let mut shown = String::from("[]");
-            while shown == "[]" && std::time::Instant::now() < give_up {
-                shown = env.out(&["ls", "--local", "--json"]);
+            let mut listing = String::from("[]");
+            while listing == "[]" && std::time::Instant::now() < give_up {
+                listing = env.out(&["ls", "--local", "--json"]);
             }
             child.kill()?;
             child.wait()?;
-            Ok(shown)
+            Ok(listing)
         });
     assert!(
-        shown
+        listing
             .expect("a sandbox")
             .contains(&format!("\"disk_bytes\": {}", 32 << 20))
     );

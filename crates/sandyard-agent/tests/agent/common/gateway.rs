@@ -126,7 +126,7 @@ impl Gateway {
     }
 
     /// The next frame, which has to be a connection.
-    pub(crate) fn opened(&mut self) -> OpenedConnection {
+    pub(crate) fn next_connection(&mut self) -> OpenedConnection {
         match self.next() {
             FromAgent::Open {
                 host,

@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// Exactly so many bytes of a chunked body.
+    /// Reads exactly `count` bytes of a chunked body.
     pub(crate) fn read_chunked(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count);
         while bytes.len() < count {

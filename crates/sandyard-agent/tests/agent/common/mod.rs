@@ -27,13 +27,13 @@ pub(crate) const UPGRADE: [(&str, &str); 2] =
 pub(crate) struct Agent {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Doors of egress, each with the argument that asked for it.
+    /// Egress listeners, each with the argument that requested it.
     listeners: Vec<(String, SocketAddr)>,
     pub(crate) dir: tempfile::TempDir,
 }
 
 impl Agent {
-    /// Starts an agent with both doors open and no token.
+    /// Starts an agent with both listeners and no token.
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
@@ -144,7 +144,7 @@ impl Agent {
         Connection::new(TcpStream::connect(self.address).unwrap())
     }
 
-    /// Where a door of egress is.
+    /// The address of an egress listener.
     pub(crate) fn listener_address(&self, name: &str) -> SocketAddr {
         let found = self
             .listeners

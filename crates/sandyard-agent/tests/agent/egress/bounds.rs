@@ -30,7 +30,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     !matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-/// A connection to one of the agent's doors; none: it was reset while it was made, as one too many may be.
+/// Connects to one of the agent's listeners. `None` means that the agent reset the connection, as it may do above its limit.
 fn enter(agent: &Agent, listener_address: &str) -> Option<TcpStream> {
     match TcpStream::connect(agent.listener_address(listener_address)) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
@@ -38,10 +38,10 @@ fn enter(agent: &Agent, listener_address: &str) -> Option<TcpStream> {
     }
 }
 
-/// How many connections the agent lets wait in one place, of so many files that it may have open.
-fn share(most: usize) -> usize {
+/// The number of connections that the agent lets wait at one listener: at most a quarter of the files that it may open.
+fn share(max_waiting: usize) -> usize {
     let limit = rustix::process::getrlimit(Resource::Nofile).maximum;
-    most.min(usize::try_from(limit.unwrap_or(16 * 1024).min(16 * 1024) / 4).unwrap())
+    max_waiting.min(usize::try_from(limit.unwrap_or(16 * 1024).min(16 * 1024) / 4).unwrap())
 }
 
 #[test]
@@ -65,17 +65,17 @@ fn a_slow_gateway_gets_all_connections_in_the_end() {
     assert!(agent.resident_kib() < before + 16 * 1024);
     let mut seen = vec![false; COUNT];
     for _ in 0..COUNT {
-        let mut opened = gateway.opened();
+        let mut opened = gateway.next_connection();
         let number: usize = opened.host[1..].parse().unwrap();
         assert!(!std::mem::replace(&mut seen[number], true));
-        let mut said = opened.early.to_vec();
+        let mut received = opened.early.to_vec();
         let expected = number.to_string();
-        while said.len() < expected.len() {
+        while received.len() < expected.len() {
             let mut byte = [0];
             opened.connection.read_exact(&mut byte).unwrap();
-            said.extend(byte);
+            received.extend(byte);
         }
-        assert_eq!(said, expected.as_bytes());
+        assert_eq!(received, expected.as_bytes());
         opened.connection.write_all(b"!").unwrap();
         // Each is the program's own.
         let mut answer = [0];
@@ -87,7 +87,7 @@ fn a_slow_gateway_gets_all_connections_in_the_end() {
 #[test]
 fn without_a_gateway_a_limited_number_waits() {
     raise_open_files();
-    // What waits for too long is told that there is no gateway.
+    // A connection that waits for too long gets the answer that there is no gateway.
     let (agent, _asker, _programs, mut gateway) = in_time(|| {
         let agent = start();
         let requester = requester(&agent);

@@ -27,7 +27,7 @@ fn say_and_be_heard(
 
 fn opened_by(agent: &Agent, host: &str, gateway: &mut Gateway) {
     let _program = ask_for(agent, &format!("{host}:80"));
-    assert_eq!(gateway.opened().host, host);
+    assert_eq!(gateway.next_connection().host, host);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_gateway_that_breaks_in_the_middle_of_a_frame_is_replaced() {
     let last = ask_for(&agent, "last:1");
     let mut served = Vec::new();
     loop {
-        let mut opened = next.opened();
+        let mut opened = next.next_connection();
         if opened.host == "last" {
             break;
         }
@@ -200,9 +200,9 @@ fn a_gateway_that_breaks_in_the_middle_of_a_frame_is_replaced() {
     });
     let mut lost = 0;
     for (number, mut program) in programs.into_iter().enumerate() {
-        let mut said = String::new();
-        let _ = program.read_to_string(&mut said);
-        match said.as_str() {
+        let mut response = String::new();
+        let _ = program.read_to_string(&mut response);
+        match response.as_str() {
             "" => lost += 1,
             host => assert_eq!(host, format!("h{number}")),
         }
@@ -212,7 +212,7 @@ fn a_gateway_that_breaks_in_the_middle_of_a_frame_is_replaced() {
     assert!(!next.has_descriptors_left());
 }
 
-/// Asks for so many hosts, with far more in all than a channel takes that nobody reads from.
+/// Requests hosts with long names: far more bytes than the channel buffers while the gateway does not read.
 fn fill(agent: &Agent) -> Vec<TcpStream> {
     let ask = |number: usize| {
         let mut program = connect(agent);
@@ -233,7 +233,7 @@ fn what_waits_for_a_gateway_that_is_stuck_goes_to_the_one_that_takes_over() {
     next.say(&ToAgent::Lead);
     let mut seen = 0;
     let _last = ask_for(&agent, "last:1");
-    while next.opened().host != "last" {
+    while next.next_connection().host != "last" {
         seen += 1;
     }
     assert!(seen > 32, "{seen} of 64");
@@ -247,7 +247,7 @@ fn a_gateway_that_reads_nothing_is_left_in_the_end() {
     let _programs = fill(&agent);
     let mut next = Gateway::attach(&agent);
     for _ in 0..32 {
-        next.opened();
+        next.next_connection();
     }
     // What it had whole is still its own; then its channel ends, in the middle of a frame or after one.
     let mut had = 0;

@@ -26,7 +26,7 @@ fn next(stream: &mut TcpStream) -> Vec<u8> {
     )
 }
 
-/// An answer of so many bytes, with the number of no query at all.
+/// An answer of `length` bytes whose number belongs to no query.
 fn answer(query: &[u8], length: usize) -> Vec<u8> {
     let mut answer = query.to_vec();
     answer[..3].copy_from_slice(&[0, 0, 0x81]);

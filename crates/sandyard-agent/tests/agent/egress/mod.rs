@@ -74,7 +74,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     rest
 }
 
-/// Exactly so many bytes.
+/// Reads exactly `count` bytes.
 fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     stream.read_exact(&mut bytes).unwrap();

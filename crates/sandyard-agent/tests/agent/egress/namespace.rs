@@ -37,7 +37,7 @@ fn start() -> Option<Agent> {
     Agent::start_in_network_namespace(&format!("{REDIRECT}\ntrue"), &LISTENERS)
 }
 
-/// Runs a script of bash, which can connect to addresses by itself.
+/// Runs a bash script: bash can connect to addresses without another program.
 fn bash(agent: &Agent, script: &str) -> Stream {
     let request = serde_json::json!({"process": {"cmd": "bash", "args": ["-c", script]}});
     agent.start_process(&request, &[])
@@ -59,7 +59,7 @@ fn redirected_connections_come_with_what_the_program_wanted() {
     ] {
         let script = format!("exec 3<>/dev/tcp/{address}/{port}; echo hello >&3; cat <&3");
         let mut program = bash(&agent, &script);
-        let mut opened = gateway.opened();
+        let mut opened = gateway.next_connection();
         assert_eq!((opened.host.as_str(), opened.port), (address, port));
         assert_eq!((opened.via, opened.early.len()), (Via::Redirect, 0));
         let mut line = [0; 6];
@@ -89,7 +89,7 @@ fn a_looked_up_name_is_known_when_its_address_is_connected_to() {
         assert_eq!(program.finish().stdout, query_sent);
         let address = received.address.unwrap();
         let mut program = bash(&agent, &format!("exec 3<>/dev/tcp/{address}/443; cat <&3"));
-        let opened = gateway.opened();
+        let opened = gateway.next_connection();
         assert_eq!((opened.host.as_str(), opened.port), ("example.com", 443));
         drop(opened);
         assert_eq!(program.finish().stdout_text(), "");
@@ -139,7 +139,7 @@ fn what_was_not_redirected_or_stands_for_nothing_is_reset() {
     }
     let mut program = bash(&agent, "exec 3<>/dev/tcp/192.0.2.1/1; cat <&3");
     assert_eq!(
-        gateway.opened().host,
+        gateway.next_connection().host,
         "192.0.2.1",
         "the first that came through"
     );
@@ -157,7 +157,7 @@ fn a_thousand_redirected_connections_at_once_come_through() {
     let mut program = bash(&agent, script);
     let mut opened = BTreeMap::new();
     for _ in 0..1200 {
-        let mut one = gateway.opened();
+        let mut one = gateway.next_connection();
         let mut line = [0; 5];
         std::io::Read::read_exact(&mut one.connection, &mut line).unwrap();
         assert_eq!(String::from_utf8_lossy(&line), format!("{}\n", one.port));

@@ -15,7 +15,7 @@ fn bytes_flow_between_program_and_gateway_and_the_agent_keeps_nothing() {
     let mut gateway = Gateway::attach(&agent);
     let files = agent.open_files();
     let mut program = ask_for(&agent, "Example.com:443");
-    let mut opened = gateway.opened();
+    let mut opened = gateway.next_connection();
     assert_eq!((opened.host.as_str(), opened.port), ("example.com", 443));
     assert_eq!((opened.via, opened.early.len()), (Via::Connect, 0));
     // Not a byte was sent to the program by the agent.
@@ -48,13 +48,13 @@ fn what_follows_a_connect_goes_along() {
         .write_all(b"CONNECT [2001:DB8::1]:22 HTTP/1.1\r\n")
         .unwrap();
     program.write_all(b"\r\nearly \xff\0").unwrap();
-    let mut opened = gateway.opened();
+    let mut opened = gateway.next_connection();
     assert_eq!((opened.host.as_str(), opened.port), ("2001:db8::1", 22));
-    let mut said = opened.early.to_vec();
+    let mut received = opened.early.to_vec();
     program.write_all(b" late").unwrap();
     program.shutdown(Shutdown::Write).unwrap();
-    said.extend(rest(&mut opened.connection));
-    assert_eq!(said, b"early \xff\0 late");
+    received.extend(rest(&mut opened.connection));
+    assert_eq!(received, b"early \xff\0 late");
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn a_whole_url_becomes_a_request_to_its_host() {
         program.write_all(piece).unwrap();
     }
     program.write_all(b"some ").unwrap();
-    let mut opened = gateway.opened();
+    let mut opened = gateway.next_connection();
     assert_eq!((opened.host.as_str(), opened.port), ("example.com", 8080));
     assert_eq!(opened.via, Via::Http);
-    let mut said = opened.early.to_vec();
+    let mut received = opened.early.to_vec();
     program.write_all(b"body").unwrap();
     program.shutdown(Shutdown::Write).unwrap();
-    said.extend(rest(&mut opened.connection));
+    received.extend(rest(&mut opened.connection));
     assert_eq!(
-        String::from_utf8(said).unwrap(),
+        String::from_utf8(received).unwrap(),
         "POST /x?y HTTP/1.1\r\nHost: example.com:8080\r\nContent-Length: 9\r\nX: y\r\nConnection: close\r\n\r\nsome body"
     );
     opened
@@ -106,7 +106,7 @@ fn socks_takes_names_and_addresses() {
         program.write_all(&request).unwrap();
         // Programs that do not wait for the reply lose nothing.
         program.write_all(b"hello").unwrap();
-        let mut opened = gateway.opened();
+        let mut opened = gateway.next_connection();
         assert_eq!((opened.host.as_str(), opened.port), (host, 443));
         assert_eq!((opened.via, opened.early.len()), (Via::Socks, 0));
         assert_eq!(exactly(&mut opened.connection, 5), b"hello");
@@ -120,7 +120,7 @@ fn socks_refuses_what_is_no_connection_to_a_host() {
     let agent = start();
     let _gateway = Gateway::attach(&agent);
     let reply = |code: u8| [5, 0, 5, code, 0, 1, 0, 0, 0, 0, 0, 0].to_vec();
-    for (said, expected) in [
+    for (request, expected) in [
         (&b"\x05\x01\x02"[..], vec![5, 0xff]),
         (b"\x05\0", vec![5, 0xff]),
         // Listen, and datagrams.
@@ -135,9 +135,9 @@ fn socks_refuses_what_is_no_connection_to_a_host() {
         (b"\x05\x01\0\x05\x01\0\x01\xc6\x12\x01\x01\0\x50", reply(4)),
     ] {
         let mut program = connect(&agent);
-        program.write_all(said).unwrap();
+        program.write_all(request).unwrap();
         program.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(rest(&mut program), expected, "{said:?}");
+        assert_eq!(rest(&mut program), expected, "{request:?}");
     }
     assert!(agent.is_healthy());
 }
@@ -179,7 +179,7 @@ fn a_program_that_leaves_in_the_middle_leaves_nothing_behind() {
     let agent = start();
     let mut gateway = Gateway::attach(&agent);
     let files = agent.open_files();
-    for said in [
+    for unfinished in [
         &b""[..],
         b"\x05",
         b"\x05\x01\0\x05\x01\0\x03\xff",
@@ -187,11 +187,11 @@ fn a_program_that_leaves_in_the_middle_leaves_nothing_behind() {
         b"\x05\xff\0",
     ] {
         let mut program = connect(&agent);
-        program.write_all(said).unwrap();
+        program.write_all(unfinished).unwrap();
     }
     wait_until("all are closed", || agent.open_files() <= files);
     let _program = ask_for(&agent, "still.here:1");
-    assert_eq!(gateway.opened().host, "still.here");
+    assert_eq!(gateway.next_connection().host, "still.here");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn an_address_that_stands_for_a_name_becomes_the_name() {
     datagram(&requester);
     let address = query_sent.address.unwrap();
     let _program = ask_for(&agent, &format!("{address}:443"));
-    assert_eq!(gateway.opened().host, "api.example.com");
+    assert_eq!(gateway.next_connection().host, "api.example.com");
     let mut program = connect(&agent);
     let request = [
         b"\x05\x01\0\x05\x01\0\x01",
@@ -214,11 +214,11 @@ fn an_address_that_stands_for_a_name_becomes_the_name() {
     ]
     .concat();
     program.write_all(&request).unwrap();
-    assert_eq!(gateway.opened().host, "api.example.com");
+    assert_eq!(gateway.next_connection().host, "api.example.com");
     let mut program = connect(&agent);
     let request = format!("GET http://{address}/ HTTP/1.1\r\n\r\n");
     program.write_all(request.as_bytes()).unwrap();
-    let opened = gateway.opened();
+    let opened = gateway.next_connection();
     assert_eq!(opened.host, "api.example.com");
     let head = String::from_utf8(opened.early.to_vec()).unwrap();
     assert!(head.contains("\r\nHost: api.example.com\r\n"), "{head}");

@@ -24,11 +24,11 @@ impl HttpProxy {
     async fn start(to: SocketAddr, authorization: Option<&'static str>) -> Self {
         let (listener, at) = listen().await;
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = requests.clone();
+        let recorded = requests.clone();
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, to, authorization, kept.clone()));
+                tokio::spawn(serve(stream, to, authorization, recorded.clone()));
             }
         });
         Self { at, requests }
@@ -51,7 +51,7 @@ async fn serve(
     }
     let head = String::from_utf8(head).unwrap();
     requests.lock().unwrap().push(head.clone());
-    if authorization.is_some_and(|wanted| !head.contains(wanted)) {
+    if authorization.is_some_and(|expected| !head.contains(expected)) {
         let answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
         stream.write_all(answer.as_bytes()).await.unwrap();
         return;
@@ -98,8 +98,8 @@ async fn an_address_is_asked_for_where_there_is_no_name() {
 #[tokio::test]
 async fn credentials_are_sent_and_never_shown() {
     // printf 'me:hunter2' | base64
-    let wanted = "Proxy-Authorization: Basic bWU6aHVudGVyMg==\r\n";
-    let proxy = HttpProxy::start(start_echo().await, Some(wanted)).await;
+    let expected_header = "Proxy-Authorization: Basic bWU6aHVudGVyMg==\r\n";
+    let proxy = HttpProxy::start(start_echo().await, Some(expected_header)).await;
     let at = proxy.at;
     let to = to_name("example.com", &[], 443);
 

@@ -88,19 +88,19 @@ async fn expect_echo(stream: &mut TcpStream) {
     assert_eq!(&reply, b"ping");
 }
 
-/// A proxy that says this to whoever connects, and then leaves or stays.
+/// A proxy that sends `reply_bytes` to every client, and then closes the connection or keeps it open.
 async fn start_saying(reply_bytes: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
     let (listener, at) = listen().await;
     let reply_bytes = reply_bytes.into();
     tokio::spawn(async move {
-        let mut kept = Vec::new();
+        let mut open_streams = Vec::new();
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             // What was asked is taken first: a socket that is closed with unread bytes resets the other side.
             let _ = stream.read(&mut [0; 4096]).await;
             let _ = stream.write_all(&reply_bytes).await;
             if stays {
-                kept.push(stream);
+                open_streams.push(stream);
             }
         }
     });

@@ -20,11 +20,11 @@ impl SocksProxy {
     async fn start(to: SocketAddr, credentials: Option<&'static str>) -> Self {
         let (listener, at) = listen().await;
         let query_sent: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = query_sent.clone();
+        let recorded = query_sent.clone();
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, to, credentials, kept.clone()));
+                tokio::spawn(serve(stream, to, credentials, recorded.clone()));
             }
         });
         Self { at, query_sent }

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::env::{NAME, PLACEHOLDER, SECRET, Sender, TestEnv, host, text, whole};
+use super::env::{NAME, PLACEHOLDER, SECRET, Sender, TestEnv, collect_body, host, text};
 use super::site::{Site, SiteBody, echo, full};
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -22,7 +22,7 @@ const LARGE: u64 = 64 * MEBIBYTE;
 /// What may be between the two ends at once: buffers of four sockets, windows and pieces. A fraction of what is sent.
 const MOST_BETWEEN: u64 = 24 * MEBIBYTE;
 
-/// So many bytes, of which nobody knows the length before.
+/// A body of `bytes` bytes without a declared length.
 fn large(bytes: u64) -> SiteBody {
     let piece = Bytes::from(vec![b'x'; 64 * 1024]);
     let count = bytes / piece.len() as u64;
@@ -156,7 +156,7 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
             .header("x-key", PLACEHOLDER)
             .body(large(LARGE))
             .unwrap();
-        let answer = whole(program.send(request).await.unwrap()).await;
+        let answer = collect_body(program.send(request).await.unwrap()).await;
         assert_eq!(text(&answer), LARGE.to_string());
         let limit = limit.load(Ordering::Relaxed);
         assert!(limit < MOST_BETWEEN, "{limit} bytes were under way at once");
@@ -170,12 +170,12 @@ async fn many_requests_at_once_do_not_mix() {
     let (mut program, _) = env.program(site.address, true).await;
     // Before it has heard how many it may send, a program may send too many, and has to send some of them again.
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
-    let Sender::Two(sender) = program else {
+    let Sender::Http2(sender) = program else {
         unreachable!()
     };
     let mut open = tokio::task::JoinSet::new();
     for number in 0..500 {
-        let mut program = Sender::Two(sender.clone());
+        let mut program = Sender::Http2(sender.clone());
         open.spawn(async move {
             let path = format!("/{number}");
             let answer = program.get(&path, &[("x-key", PLACEHOLDER)]).await;

@@ -82,8 +82,8 @@ async fn an_answer_that_is_no_http_is_said_to_be_none() {
 #[tokio::test]
 async fn the_reason_phrase_is_redacted_as_well() {
     let env = TestEnv::new();
-    let said = format!("HTTP/1.1 401 Bad {SECRET}\r\nContent-Length: 0\r\n\r\n");
-    let site = abrupt(&env, said.into_bytes()).await;
+    let response = format!("HTTP/1.1 401 Bad {SECRET}\r\nContent-Length: 0\r\n\r\n");
+    let site = abrupt(&env, response.into_bytes()).await;
     let (mut program, _) = env.program(site.address, false).await;
     let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(answer.status(), 401);
@@ -132,7 +132,7 @@ async fn when_one_side_ends_so_does_the_other() {
 async fn a_program_that_gives_up_waiting_is_gone_for_the_site() {
     for is_two in [false, true] {
         let env = TestEnv::new();
-        let (dropped, gone) = oneshot::channel::<()>();
+        let (dropped, closed) = oneshot::channel::<()>();
         let (got, reached) = oneshot::channel::<()>();
         let held = std::sync::Mutex::new(Some((dropped, got)));
         let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), move |_| {
@@ -149,7 +149,7 @@ async fn a_program_that_gives_up_waiting_is_gone_for_the_site() {
         let request = tokio::spawn(async move { program.send(get("/", &[])).await.map(drop) });
         reached.await.unwrap();
         request.abort();
-        assert!(gone.await.is_err());
+        assert!(closed.await.is_err());
     }
 }
 

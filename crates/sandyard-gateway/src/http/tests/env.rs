@@ -100,17 +100,19 @@ impl TestEnv {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (program, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (program, inside) = (program.unwrap(), accepted.unwrap().0);
+        let (program, program_side) = (program.unwrap(), accepted.unwrap().0);
         // As those of sandboxes are.
-        inside.set_nodelay(true).unwrap();
+        program_side.set_nodelay(true).unwrap();
         program.set_nodelay(true).unwrap();
-        let carried = self.carry(inside, site, host, is_tls, whole_urls).await;
+        let carried = self
+            .carry(program_side, site, host, is_tls, whole_urls)
+            .await;
         (program, carried)
     }
 
     pub(super) async fn carry<S>(
         &self,
-        inside: S,
+        program_side: S,
         site: SocketAddr,
         host: Host,
         is_tls: bool,
@@ -121,7 +123,7 @@ impl TestEnv {
     {
         let stream = TcpStream::connect(site).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let outside = Dialled {
+        let site_side = Dialled {
             stream,
             address: Some(site.ip()),
             whole_urls,
@@ -130,8 +132,8 @@ impl TestEnv {
         let grant = Arc::new(move || grant.lock().unwrap().clone());
         tokio::spawn(async move {
             match is_tls {
-                true => carry_tls(&tls, inside, outside, host, grant).await,
-                false => carry_plain(inside, outside, host, grant, None).await,
+                true => carry_tls(&tls, program_side, site_side, host, grant).await,
+                false => carry_plain(program_side, site_side, host, grant, None).await,
             }
         })
     }
@@ -180,8 +182,8 @@ impl TestEnv {
 
 /// Sends requests as a program does.
 pub(super) enum Sender {
-    One(http1::SendRequest<SiteBody>),
-    Two(http2::SendRequest<SiteBody>),
+    Http1(http1::SendRequest<SiteBody>),
+    Http2(http2::SendRequest<SiteBody>),
 }
 
 impl Sender {
@@ -197,13 +199,13 @@ impl Sender {
                 builder.max_header_list_size(1024 * 1024);
                 let (sender, connection) = builder.handshake(stream).await.unwrap();
                 tokio::spawn(connection);
-                Self::Two(sender)
+                Self::Http2(sender)
             }
             false => {
                 let builder = http1::Builder::new();
                 let (sender, connection) = builder.handshake(stream).await.unwrap();
                 tokio::spawn(connection.with_upgrades());
-                Self::One(sender)
+                Self::Http1(sender)
             }
         }
     }
@@ -214,14 +216,14 @@ impl Sender {
         mut request: Request<SiteBody>,
     ) -> hyper::Result<Response<Incoming>> {
         match self {
-            Self::One(sender) => {
+            Self::Http1(sender) => {
                 if !request.headers().contains_key("host") {
                     request.headers_mut().insert("host", NAME.parse().unwrap());
                 }
                 sender.ready().await?;
                 sender.send_request(request).await
             }
-            Self::Two(sender) => {
+            Self::Http2(sender) => {
                 if request.uri().authority().is_none() {
                     let uri = format!("https://{NAME}{}", request.uri());
                     *request.uri_mut() = uri.parse().unwrap();
@@ -232,9 +234,9 @@ impl Sender {
         }
     }
 
-    /// Asks for a path with one header, and gives the answer whole.
+    /// Asks for a path with one header, and returns the answer with its complete body.
     pub(super) async fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
-        whole(self.send(get(path, headers)).await.unwrap()).await
+        collect_body(self.send(get(path, headers)).await.unwrap()).await
     }
 }
 
@@ -246,7 +248,7 @@ pub(super) fn get(path: &str, headers: &[(&str, &str)]) -> Request<SiteBody> {
     request.body(full("")).unwrap()
 }
 
-pub(super) async fn whole(response: Response<Incoming>) -> Response<Bytes> {
+pub(super) async fn collect_body(response: Response<Incoming>) -> Response<Bytes> {
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     Response::from_parts(head, body)

@@ -6,16 +6,16 @@ use http::Request;
 use sandyard_core::network::Denial;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::env::{LinkStream, NAME, PLACEHOLDER, TestEnv, get, host, text, whole};
+use super::env::{LinkStream, NAME, PLACEHOLDER, TestEnv, collect_body, get, host, text};
 use super::site::{Site, echo, full};
 use crate::http::HttpFailure;
 use crate::http::plain::PREFACE;
 
-async fn said(carried: LinkStream) -> String {
+async fn denied_name(carried: LinkStream) -> String {
     match carried.await.unwrap() {
-        Err(HttpFailure::Denied(Denial::NameMismatch { name, said })) => {
+        Err(HttpFailure::Denied(Denial::NameMismatch { name, requested })) => {
             assert_eq!(name, NAME);
-            said
+            requested
         }
         other => panic!("{other:?}"),
     }
@@ -33,10 +33,10 @@ async fn the_second_request_of_a_connection_must_be_for_the_same_host() {
             true => get("https://evil.example/", &[("x-key", PLACEHOLDER)]),
             false => get("/", &[("host", "evil.example"), ("x-key", PLACEHOLDER)]),
         };
-        let answer = whole(program.send(request).await.unwrap()).await;
+        let answer = collect_body(program.send(request).await.unwrap()).await;
         assert_eq!(answer.status(), 421);
         assert!(text(&answer).starts_with("sandyard gateway: connected to `api.example.com`"));
-        assert_eq!(said(carried).await, "evil.example");
+        assert_eq!(denied_name(carried).await, "evil.example");
         assert_eq!(site.seen().len(), count);
         assert!(program.send(get("/", &[])).await.is_err());
     }
@@ -50,11 +50,11 @@ async fn a_host_header_that_differs_from_the_url_is_found() {
         let (mut program, carried) = env.program(site.address, is_two).await;
         let request = get(&format!("https://{NAME}/"), &[("host", "evil.example")]);
         assert_eq!(program.send(request).await.unwrap().status(), 421);
-        assert_eq!(said(carried).await, "evil.example");
+        assert_eq!(denied_name(carried).await, "evil.example");
         let (mut program, carried) = env.program(site.address, is_two).await;
         let request = get("https://evil.example/", &[("host", NAME)]);
         assert_eq!(program.send(request).await.unwrap().status(), 421);
-        assert_eq!(said(carried).await, "evil.example");
+        assert_eq!(denied_name(carried).await, "evil.example");
     }
     assert!(site.seen().is_empty());
 }
@@ -64,13 +64,13 @@ async fn the_same_host_in_other_letters_with_port_or_dot_is_the_same() {
     let env = TestEnv::new();
     let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     let (mut program, _) = env.program(site.address, false).await;
-    for said in ["API.example.COM", "api.example.com:443", "api.example.com."] {
+    for host_header in ["API.example.COM", "api.example.com:443", "api.example.com."] {
         assert_eq!(
-            program.get("/", &[("host", said)]).await.status(),
+            program.get("/", &[("host", host_header)]).await.status(),
             200,
-            "{said}"
+            "{host_header}"
         );
-        assert_eq!(site.last().header("host"), said);
+        assert_eq!(site.last().header("host"), host_header);
     }
     // A whole URL for the same host is read, and sent on as servers like it.
     let request = get(&format!("https://{NAME}/path"), &[]);
@@ -189,12 +189,12 @@ async fn settings(stream: &mut (impl AsyncRead + Unpin)) -> BTreeMap<u16, u32> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await.unwrap();
     assert_eq!(head[3], 4, "{head:?}");
-    let mut said = BTreeMap::new();
+    let mut settings = BTreeMap::new();
     for _ in 0..usize::from(head[2]) / 6 {
         let id = stream.read_u16().await.unwrap();
-        said.insert(id, stream.read_u32().await.unwrap());
+        settings.insert(id, stream.read_u32().await.unwrap());
     }
-    said
+    settings
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use sandyard_core::network::Denial;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::env::{NAME, Sender, TestEnv, get, grant, host, text, whole};
+use super::env::{NAME, Sender, TestEnv, collect_body, get, grant, host, text};
 use super::site::{Site, echo};
 use crate::dial::WholeUrls;
 use crate::http::{Host, HttpFailure};
@@ -101,19 +101,19 @@ async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
             .open_by(proxy.address, host, false, Some(whole_urls))
             .await;
         let mut program = Sender::new(stream, false).await;
-        let said = if port == 80 {
+        let host_header = if port == 80 {
             NAME.to_owned()
         } else {
             format!("{NAME}:{port}")
         };
         let headers = [
-            ("host", said.as_str()),
+            ("host", host_header.as_str()),
             ("proxy-authorization", "mine"),
             ("proxy-connection", "x"),
         ];
         let answer = program.get("/path?q", &headers).await;
         assert!(
-            text(&answer).starts_with(&format!("GET http://{said}/path?q\n")),
+            text(&answer).starts_with(&format!("GET http://{host_header}/path?q\n")),
             "{}",
             text(&answer)
         );
@@ -138,7 +138,7 @@ async fn a_program_that_uses_the_gateway_as_a_proxy_must_reconnect() {
         &format!("http://{NAME}/path"),
         &[("proxy-connection", "keep-alive")],
     );
-    let answer = whole(program.send(request).await.unwrap()).await;
+    let answer = collect_body(program.send(request).await.unwrap()).await;
     assert_eq!(answer.headers()["connection"], "close");
     assert_eq!(site.last().uri, "/path");
     assert!(program.send(get("/", &[])).await.is_err());
@@ -150,7 +150,7 @@ async fn http_two_without_tls_is_carried_as_such() {
     let site = Site::plain_two().await;
     let (stream, carried) = env.open(site.address, plain_host(), false).await;
     let mut program = Sender::new(stream, true).await;
-    let answer = whole(
+    let answer = collect_body(
         program
             .send(get(&format!("http://{NAME}/"), &[]))
             .await
@@ -158,7 +158,7 @@ async fn http_two_without_tls_is_carried_as_such() {
     )
     .await;
     assert_eq!(answer.status(), 200);
-    let answer = whole(
+    let answer = collect_body(
         program
             .send(get("http://evil.example/", &[]))
             .await

@@ -9,7 +9,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 
-use super::env::{NAME, PLACEHOLDER, SECRET, TestEnv, text, whole};
+use super::env::{NAME, PLACEHOLDER, SECRET, TestEnv, collect_body, text};
 use super::site::{Site, SiteBody, echo, full};
 
 /// A body of no known length that comes in these pieces, and then trailers.
@@ -178,7 +178,7 @@ async fn lengths_stay_true() {
         }
         let mut request = super::env::get("/head", &[]);
         *request.method_mut() = Method::HEAD;
-        let answer = whole(program.send(request).await.unwrap()).await;
+        let answer = collect_body(program.send(request).await.unwrap()).await;
         assert_eq!(answer.headers()["content-length"], "12345");
         let answer = program.get("/coded", &[]).await;
         assert_eq!(text(&answer), "compressed");

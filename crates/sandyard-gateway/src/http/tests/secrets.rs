@@ -38,25 +38,28 @@ async fn a_secret_is_put_into_what_basic_authorization_encodes() {
     let site = Site::start(Some(env.site_tls(NAME, &[])), echo).await;
     let (mut program, _) = env.program(site.address, false).await;
     for user in ["x-access-token", "", "longer-user"] {
-        let said = STANDARD.encode(format!("{user}:{PLACEHOLDER}"));
+        let credentials = STANDARD.encode(format!("{user}:{PLACEHOLDER}"));
         let sent = STANDARD.encode(format!("{user}:{SECRET}"));
-        for (scheme, said) in [
-            ("Basic", said.as_str()),
-            ("basic", said.trim_end_matches('=')),
+        for (scheme, credentials) in [
+            ("Basic", credentials.as_str()),
+            ("basic", credentials.trim_end_matches('=')),
         ] {
             let answer = program
-                .get("/", &[("authorization", &format!("{scheme} {said}"))])
+                .get(
+                    "/",
+                    &[("authorization", &format!("{scheme} {credentials}"))],
+                )
                 .await;
             assert_eq!(
                 site.last().header("authorization"),
                 format!("{scheme} {sent}")
             );
             // The way back shows what the program said.
-            let echoed = format!("authorization: {scheme} {said}\n");
+            let echoed = format!("authorization: {scheme} {credentials}\n");
             assert!(text(&answer).contains(&echoed), "{}", text(&answer));
             assert_eq!(
                 answer.headers()["echo-authorization"],
-                format!("{scheme} {said}")
+                format!("{scheme} {credentials}")
             );
         }
     }
@@ -68,14 +71,14 @@ async fn what_is_no_basic_authorization_with_a_placeholder_stays() {
     let site = Site::start(Some(env.site_tls(NAME, &["h2"])), echo).await;
     let (mut program, _) = env.program(site.address, true).await;
     let other = STANDARD.encode("user:password");
-    for said in [
+    for authorization in [
         format!("Basic {other}"),
         "Basic %%%".to_owned(),
         "Basic".to_owned(),
         "Digest a".to_owned(),
     ] {
-        program.get("/", &[("authorization", &said)]).await;
-        assert_eq!(site.last().header("authorization"), said);
+        program.get("/", &[("authorization", &authorization)]).await;
+        assert_eq!(site.last().header("authorization"), authorization);
     }
 }
 
@@ -116,7 +119,7 @@ async fn placeholders_in_urls_and_bodies_stay() {
     let (mut program, _) = env.program(site.address, false).await;
     let request = http::Request::post(format!("/{PLACEHOLDER}"));
     let request = request.body(super::site::full(PLACEHOLDER)).unwrap();
-    let answer = super::env::whole(program.send(request).await.unwrap()).await;
+    let answer = super::env::collect_body(program.send(request).await.unwrap()).await;
     assert_eq!(site.last().uri.path(), format!("/{PLACEHOLDER}"));
     assert!(text(&answer).ends_with(&format!("\n{PLACEHOLDER}")));
 }
@@ -145,9 +148,12 @@ async fn a_secret_that_no_header_can_hold_is_named_and_not_sent() {
         program.get("/", &[("x-key", PLACEHOLDER)]).await.status(),
         200
     );
-    let said = format!("Basic {}", STANDARD.encode("user:holder-of-unfit"));
+    let authorization = format!("Basic {}", STANDARD.encode("user:holder-of-unfit"));
     assert_eq!(
-        program.get("/", &[("authorization", &said)]).await.status(),
+        program
+            .get("/", &[("authorization", &authorization)])
+            .await
+            .status(),
         200
     );
     let sent = format!("Basic {}", STANDARD.encode("user:line\nend-of-secret"));

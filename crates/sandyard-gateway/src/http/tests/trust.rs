@@ -97,7 +97,7 @@ async fn the_protocol_is_one_that_both_ends_know() {
         assert_eq!(answer.status(), 200);
         assert_eq!(site.last().header("x-key"), SECRET);
     }
-    // One that wants none of what there is learns so.
+    // A program that offers only unsupported protocols gets an error.
     for offers in [&["imap"][..], &["h3"]] {
         let (stream, carried) = env.open(new.address, host(), true).await;
         let refused = env.hello(stream, NAME, offers).await.unwrap_err();
@@ -134,8 +134,11 @@ async fn hosts_may_be_addresses() {
     let (stream, _) = env.open(site.address, host, true).await;
     let stream = env.hello(stream, "127.0.0.1", &["http/1.1"]).await.unwrap();
     let mut program = Sender::new(stream, false).await;
-    let said = site.address.to_string();
-    assert_eq!(program.get("/", &[("host", &said)]).await.status(), 200);
+    let host_header = site.address.to_string();
+    assert_eq!(
+        program.get("/", &[("host", &host_header)]).await.status(),
+        200
+    );
 }
 
 #[test]

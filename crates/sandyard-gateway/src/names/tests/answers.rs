@@ -300,11 +300,11 @@ async fn a_name_that_no_host_can_have_does_not_exist() {
         b"caf\xc3\xa9",
     ] {
         let mut message = question("example.", RecordType::A);
-        let odd = Name::from_labels([label, &b"example"[..]]).unwrap();
-        message.queries[0].set_name(odd.clone());
+        let unusual_name = Name::from_labels([label, &b"example"[..]]).unwrap();
+        message.queries[0].set_name(unusual_name.clone());
         let (reply, answer) = ask(&names, &message).await;
         assert_eq!(reply.response_code, ResponseCode::NXDomain);
-        assert_eq!(reply.queries[0].name(), &odd);
+        assert_eq!(reply.queries[0].name(), &unusual_name);
         assert_eq!(answer.name, None);
     }
     assert_eq!(server.query_sent(), [""; 0]);

@@ -61,7 +61,7 @@ pub(crate) async fn forward_to_agent(
     let id = sandbox.id.clone();
     let live = match app.service().live_for(sandbox, wake_policy).await {
         Ok(live) => live,
-        Err(NotRunning::Gone | NotRunning::Asleep) => {
+        Err(NotRunning::Deleted | NotRunning::Asleep) => {
             return sandbox_response(id.as_str(), &Outcome::NotFound);
         }
         Err(NotRunning::Failed(error)) => {
@@ -176,7 +176,7 @@ async fn failed(app: &App, id: &str, error: &ForwardError) -> Outcome {
     }
     match find_visible(app, id).await {
         Ok(Some(row)) => match app.service().live_for(row, WakePolicy::Never).await {
-            Err(NotRunning::Gone | NotRunning::Asleep) => Outcome::NotFound,
+            Err(NotRunning::Deleted | NotRunning::Asleep) => Outcome::NotFound,
             _ => Outcome::PortClosed(AGENT_PORT),
         },
         _ => Outcome::NotFound,

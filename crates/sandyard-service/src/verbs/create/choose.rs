@@ -13,7 +13,7 @@ use super::super::mounts::ResolvedMounts;
 use super::super::volumes::check_can_mount;
 use super::placement::CreateContext;
 use super::template_name::{BASE, is_default};
-use crate::error::{ServiceError, ServiceResult, shown};
+use crate::error::{ServiceError, ServiceResult, printable};
 use crate::service::Service;
 
 /// The providers that may make a sandbox.
@@ -31,7 +31,7 @@ impl Service {
     /// provider.
     pub fn provider_in_template<'t>(&self, template: &'t str) -> Option<(&'t str, &'t str)> {
         let (name, rest) = template.split_once('/')?;
-        self.registry().named(name).map(|_| (name, rest))
+        self.registry().by_name(name).map(|_| (name, rest))
     }
 
     /// The name of the provider that makes sandboxes of a template, by its name and the settings; none if that is not enabled.
@@ -54,9 +54,9 @@ impl Service {
             owner,
             request,
         } = context;
-        let named = request.provider.as_deref().filter(|name| !name.is_empty());
+        let requested = request.provider.as_deref().filter(|name| !name.is_empty());
         let text = request.template.as_deref().unwrap_or_default();
-        let (named, text) = match named {
+        let (requested, text) = match requested {
             // With `provider`, the template's name has no provider in front.
             Some(name) => (Some(name), text),
             None => match self.provider_in_template(text) {
@@ -65,21 +65,23 @@ impl Service {
             },
         };
         let template = Some(text).filter(|text| !is_default(text));
-        let named = named.map(|name| self.enabled_provider(name)).transpose()?;
-        if let Some(provider) = named {
+        let requested = requested
+            .map(|name| self.enabled_provider(name))
+            .transpose()?;
+        if let Some(provider) = requested {
             self.check_choice(caller, &provider.info().name)?;
         }
         let bound = match &mounts.location {
             Some(location) => Some(
-                self.bound_by_volumes(owner, location, template, named)
+                self.bound_by_volumes(owner, location, template, requested)
                     .await?,
             ),
-            None => self.bound_by_snapshot(owner, template, named).await?,
+            None => self.bound_by_snapshot(owner, template, requested).await?,
         };
         let bound = bound
             .map(|provider| self.check_bound_provider(caller, provider))
             .transpose()?;
-        let (first, fallbacks) = match bound.or_else(|| named.cloned()) {
+        let (first, fallbacks) = match bound.or_else(|| requested.cloned()) {
             Some(provider) => (provider, Vec::new()),
             None => {
                 let template = template.unwrap_or(BASE);
@@ -102,11 +104,11 @@ impl Service {
 
     /// This server's provider with a name.
     pub(crate) fn enabled_provider(&self, name: &str) -> ServiceResult<&Arc<dyn Provider>> {
-        self.registry().named(name).ok_or_else(|| {
-            let (shown, names) = (shown(name), self.registry().names());
+        self.registry().by_name(name).ok_or_else(|| {
+            let (name, names) = (printable(name), self.registry().names());
             ServiceError::invalid(
                 "provider",
-                format!("this server has no provider `{shown}`; it has {names}"),
+                format!("this server has no provider `{name}`; it has {names}"),
             )
         })
     }
@@ -116,7 +118,7 @@ impl Service {
         let Some(name) = self.settings().template_providers.get(template) else {
             return Ok(self.registry().default().clone());
         };
-        self.registry().named(name).cloned().ok_or_else(|| {
+        self.registry().by_name(name).cloned().ok_or_else(|| {
             ServiceError::invalid(
                 "template",
                 format!("this template is bound to the provider `{name}`, which is not enabled"),
@@ -131,18 +133,22 @@ impl Service {
         owner: &str,
         location: &str,
         template: Option<&str>,
-        named: Option<&Arc<dyn Provider>>,
+        requested: Option<&Arc<dyn Provider>>,
     ) -> ServiceResult<Arc<dyn Provider>> {
         let provider = self.registry().provider(location).await?;
-        if let Some(named) = named
-            && named.info().name != provider.info().name
+        if let Some(requested) = requested
+            && requested.info().name != provider.info().name
         {
             let actual = &provider.info().name;
-            return Err(contradiction("its volumes are", actual, &named.info().name));
+            return Err(contradiction(
+                "its volumes are",
+                actual,
+                &requested.info().name,
+            ));
         }
         if let Some(template) = template {
             let locations = self.store().snapshot_locations(owner, template).await?;
-            if !locations.is_empty() && !locations.iter().any(|known| known == location) {
+            if !locations.is_empty() && !locations.iter().any(|candidate| candidate == location) {
                 let message =
                     format!("snapshot `{template}` is at another location than the volumes");
                 return Err(ServiceError::invalid("template", message)
@@ -158,7 +164,7 @@ impl Service {
         &self,
         owner: &str,
         template: Option<&str>,
-        named: Option<&Arc<dyn Provider>>,
+        requested: Option<&Arc<dyn Provider>>,
     ) -> ServiceResult<Option<Arc<dyn Provider>>> {
         let Some(template) = template else {
             return Ok(None);
@@ -168,33 +174,33 @@ impl Service {
             return Ok(None);
         }
         // Of several snapshots with one name, the nearest one is used.
-        let wanted = named.unwrap_or_else(|| self.registry().default());
-        if locations.contains(&wanted.info().location) {
-            return Ok(Some(wanted.clone()));
+        let preferred = requested.unwrap_or_else(|| self.registry().default());
+        if locations.contains(&preferred.info().location) {
+            return Ok(Some(preferred.clone()));
         }
         let is_local = |location: &&String| self.registry().local_for(location).is_some();
         let (local, remote): (Vec<_>, Vec<_>) = locations.iter().partition(is_local);
         let mut other = None;
         for location in local.into_iter().chain(remote) {
             let provider = self.registry().provider(location).await?;
-            if named.is_none_or(|named| named.info().name == provider.info().name) {
+            if requested.is_none_or(|requested| requested.info().name == provider.info().name) {
                 return Ok(Some(provider));
             }
             other.get_or_insert(provider);
         }
         let actual = other.map_or_else(String::new, |provider| provider.info().name.clone());
         let what = format!("snapshot `{template}` is");
-        Err(contradiction(&what, &actual, &wanted.info().name))
+        Err(contradiction(&what, &actual, &preferred.info().name))
     }
 
     /// The providers that are tried after the first choice, in order.
     fn fallbacks_for(&self, first: &Arc<dyn Provider>) -> Vec<Arc<dyn Provider>> {
         let mut fallbacks: Vec<Arc<dyn Provider>> = Vec::new();
         for name in &self.settings().fallback {
-            let Some(provider) = self.registry().named(name) else {
+            let Some(provider) = self.registry().by_name(name) else {
                 continue;
             };
-            let is_same = |known: &Arc<dyn Provider>| Arc::ptr_eq(known, provider);
+            let is_same = |candidate: &Arc<dyn Provider>| Arc::ptr_eq(candidate, provider);
             if !is_same(first) && !fallbacks.iter().any(is_same) {
                 fallbacks.push(provider.clone());
             }
@@ -203,10 +209,10 @@ impl Service {
     }
 }
 
-fn contradiction(what: &str, actual: &str, named: &str) -> ServiceError {
+fn contradiction(what: &str, actual: &str, requested: &str) -> ServiceError {
     ServiceError::invalid(
         "provider",
-        format!("{what} with the provider `{actual}`, not with `{named}`"),
+        format!("{what} with the provider `{actual}`, not with `{requested}`"),
     )
     .hint("omit `provider`: the server finds the right one")
 }

@@ -60,7 +60,7 @@ impl Service {
             self.try_to_reach(&choice.first).await;
         }
         let first = self
-            .place(context, choice.template.as_deref(), &choice.first)
+            .resolve_placement(context, choice.template.as_deref(), &choice.first)
             .await?;
         let mut queue = FallbackQueue {
             placement: first,
@@ -142,7 +142,7 @@ impl Service {
     ) -> bool {
         while let Some(provider) = queue.remaining.pop_front() {
             match self
-                .place(context, queue.template.as_deref(), &provider)
+                .resolve_placement(context, queue.template.as_deref(), &provider)
                 .await
             {
                 Ok(placement) => {

@@ -106,14 +106,14 @@ impl Service {
                 return Ok(());
             }
             claim.update(deleting, vec![event], TimerPlan::Keep).await?;
-            let gone = SandboxPatch {
+            let deleted = SandboxPatch {
                 status: Some(SandboxStatus::Deleted),
                 deleted_ms: Some(now_ms),
                 network: policy::without_rules(claim.row.network.as_ref()),
                 forget_secrets: true,
                 ..SandboxPatch::default()
             };
-            claim.commit(gone, Vec::new(), TimerPlan::Clear).await?;
+            claim.commit(deleted, Vec::new(), TimerPlan::Clear).await?;
             ServiceResult::Ok(())
         }
         .await;

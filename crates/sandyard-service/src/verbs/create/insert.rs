@@ -54,7 +54,7 @@ impl Service {
                 InsertOutcome::Inserted => {
                     let mut row = new.sandbox.clone();
                     row.claim = Some((Operation::Create, new.holder.clone(), new.claimed_until_ms));
-                    return Ok(Inserted::New(Box::new(Claim::held(
+                    return Ok(Inserted::New(Box::new(Claim::new(
                         self.clone(),
                         row,
                         new.holder.clone(),
@@ -99,8 +99,8 @@ impl Service {
                 }
                 InsertOutcome::VolumeGone { id } => {
                     let mounts = &row.mounts;
-                    let gone = mounts.iter().find(|mount| mount.volume_id == id);
-                    let name = gone.map_or(&id, |mount| &mount.name);
+                    let deleted_mount = mounts.iter().find(|mount| mount.volume_id == id);
+                    let name = deleted_mount.map_or(&id, |mount| &mount.name);
                     return Err(ServiceError::new(
                         ErrorKind::Conflict,
                         format!("volume `{name}` is being deleted"),
@@ -148,10 +148,10 @@ impl Service {
             return Ok(());
         }
         let counts = self.counts().await?;
-        let gone = SandboxStatus::Deleted.as_str();
+        let deleted = SandboxStatus::Deleted.as_str();
         let total: i64 = counts
             .iter()
-            .filter(|(status, _)| **status != gone)
+            .filter(|(status, _)| **status != deleted)
             .map(|(_, count)| count)
             .sum();
         if total < max {

@@ -45,7 +45,7 @@ impl Service {
     }
 
     async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
-        let began = std::time::Instant::now();
+        let started_at = std::time::Instant::now();
         validate::check_request(&request)?;
         if let Some(policy) = &request.network {
             policy::check(policy)?;
@@ -88,7 +88,7 @@ impl Service {
         let sandbox = self
             .create_with_fallback(context, claim, spec, queue)
             .await?;
-        metrics::histogram!("sandyard_create_seconds").record(began.elapsed().as_secs_f64());
+        metrics::histogram!("sandyard_create_seconds").record(started_at.elapsed().as_secs_f64());
         Ok(sandbox)
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Placement {
 
 impl Service {
     /// Works out template and limits at a provider.
-    pub(super) async fn place(
+    pub(super) async fn resolve_placement(
         &self,
         context: CreateContext<'_>,
         template: Option<&str>,

@@ -70,7 +70,7 @@ impl Service {
         }
         let mut allowed = self.settings().user_providers.iter().flatten();
         let other = allowed
-            .find_map(|name| self.registry().named(name))
+            .find_map(|name| self.registry().by_name(name))
             .cloned();
         other.ok_or_else(|| {
             let message = "this server has no provider that users who are not admins may use";

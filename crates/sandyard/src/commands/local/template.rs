@@ -74,10 +74,10 @@ async fn import(engine: &Engine, name: &str, source: &Path) -> anyhow::Result<Te
     Ok(engine.import_template(name, file, show_progress).await?)
 }
 
-fn show_progress(sent: u64) {
+fn show_progress(bytes_sent: u64) {
     if std::io::stderr().is_terminal() {
-        let shown = Size(sent >> 20 << 20).to_string();
-        let _ = write!(std::io::stderr(), "\r{shown:>8} sent");
+        let size = Size(bytes_sent >> 20 << 20).to_string();
+        let _ = write!(std::io::stderr(), "\r{size:>8} sent");
     }
 }
 

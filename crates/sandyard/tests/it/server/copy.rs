@@ -18,7 +18,7 @@ fn content() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_is_copied_both_ways() {
+fn a_file_is_copied_in_and_out() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let here = server.env().path();
@@ -39,7 +39,7 @@ fn a_file_is_copied_both_ways() {
 }
 
 #[test]
-fn a_directory_is_copied_both_ways() {
+fn a_directory_is_copied_in_and_out() {
     let server = Server::start();
     let id = server.out(&["create"]);
     let here = server.env().path();
@@ -112,8 +112,8 @@ fn a_failed_copy_leaves_nothing() {
         "{}",
         stderr_of(&missing)
     );
-    let nowhere = server.sandyard(&["cp", "/no/such/file", &format!("{id}:x")]);
-    assert_eq!(nowhere.status.code(), Some(125));
+    let missing = server.sandyard(&["cp", "/no/such/file", &format!("{id}:x")]);
+    assert_eq!(missing.status.code(), Some(125));
     let folder = server.sandyard(&["cp", &format!("{id}:/etc"), "-"]);
     assert!(
         stderr_of(&folder).contains("is a directory"),

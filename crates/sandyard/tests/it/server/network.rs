@@ -18,8 +18,8 @@ fn a_policy_is_shown_set_and_changed() {
         "--allow",
         "*.example.com:443",
     ]);
-    let shown = server.out(&["network", "show", &id]);
-    let lines: Vec<String> = shown
+    let policy = server.out(&["network", "show", &id]);
+    let lines: Vec<String> = policy
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
@@ -156,6 +156,6 @@ fn a_secret_value_comes_from_a_variable_or_standard_input() {
     );
     assert_eq!(server.out(&["secret", "delete", "key"]), "key");
     assert_eq!(server.out(&["secret", "ls", "--json"]), "[]");
-    let gone = server.sandyard(&["secret", "rm", "key"]);
-    assert_eq!(gone.status.code(), Some(125));
+    let refused = server.sandyard(&["secret", "rm", "key"]);
+    assert_eq!(refused.status.code(), Some(125));
 }

@@ -23,7 +23,7 @@ fn a_server_with_authentication_needs_a_key() {
     let id = String::from_utf8_lossy(&made.stdout).trim().to_owned();
     let ran = server.as_remote(Some(&key), &["exec", &id, "--", "echo", "far away"]);
     assert_eq!(ran.stdout, b"far away\n");
-    // On the server's own host the key is found by itself.
+    // On the server's own host the client finds the key without being given it.
     assert!(server.out(&["ls"]).contains(&id));
 }
 
@@ -54,11 +54,11 @@ fn a_user_sees_its_own_sandboxes_within_the_scopes_of_its_key() {
     assert!(server.out(&["audit"]).contains("bob"));
     let keys = server.json(&["key", "ls", "--json"]);
     let listed = keys.as_array().expect("a list").iter();
-    let look = listed
+    let reader_key = listed
         .clone()
         .find(|key| key["name"] == "look")
         .expect("the key");
-    server.out(&["key", "rm", look["id"].as_str().expect("an id")]);
+    server.out(&["key", "rm", reader_key["id"].as_str().expect("an id")]);
     assert_eq!(
         server.as_remote(Some(&reader), &["ls"]).status.code(),
         Some(125)

@@ -76,16 +76,16 @@ fn the_key_is_printed_on_a_terminal() {
         .stderr(Stdio::null())
         .spawn()
         .expect("start");
-    let mut shown = Vec::new();
+    let mut output = Vec::new();
     let mut piece = [0; 4096];
-    while !String::from_utf8_lossy(&shown).contains("OPEN") {
+    while !String::from_utf8_lossy(&output).contains("OPEN") {
         let count = terminal.read(&mut piece).expect("read");
-        shown.extend_from_slice(&piece[..count]);
+        output.extend_from_slice(&piece[..count]);
     }
     end(&mut child);
     let key = std::fs::read_to_string(env.data().join("admin.key")).expect("a key");
-    let shown = String::from_utf8_lossy(&shown).into_owned();
-    assert!(shown.contains(key.trim()), "{shown}");
+    let output = String::from_utf8_lossy(&output).into_owned();
+    assert!(output.contains(key.trim()), "{output}");
 }
 
 /// A pseudo-terminal: the user.s side and the program.s side.
@@ -115,16 +115,16 @@ fn json_output_has_the_url_in_one_line() {
 #[test]
 fn the_command_for_e2b_programs_is_printed() {
     let env = TestEnv::new();
-    let shown = startup_lines(&env, &[], "try ").join("\n");
+    let output = startup_lines(&env, &[], "try ").join("\n");
     assert!(
-        shown.contains("\n  E2B        http://127.0.0.1:"),
-        "{shown}"
+        output.contains("\n  E2B        http://127.0.0.1:"),
+        "{output}"
     );
     let data = env.data().display().to_string();
     assert!(
-        shown.contains("eval \"$(sandyard e2b env --url http://127.0.0.1:")
-            && shown.contains(&format!(" --data-dir {data})\"")),
-        "{shown}"
+        output.contains("eval \"$(sandyard e2b env --url http://127.0.0.1:")
+            && output.contains(&format!(" --data-dir {data})\"")),
+        "{output}"
     );
     let sealed =
         startup_lines(&env, &["--tls-self-signed", "--domain", "sbx.test"], "try ").join("\n");

@@ -80,11 +80,11 @@ fn snapshot_fork_and_diff_work() {
     assert!(server.out(&["diff", &id]).contains("A /home/user/note"));
     assert_eq!(server.out(&["snapshot", &id, "noted"]), "noted");
     assert!(server.out(&["template", "ls"]).contains("noted"));
-    let again = server.out(&["create", "--template", "noted"]);
-    assert_eq!(server.out(&["files", "cat", &again, "note"]), "kept");
+    let second = server.out(&["create", "--template", "noted"]);
+    assert_eq!(server.out(&["files", "cat", &second, "note"]), "kept");
     let fork = server.out(&["fork", &id]);
     assert_eq!(server.out(&["files", "cat", &fork, "note"]), "kept");
-    server.out(&["rm", &again]);
+    server.out(&["rm", &second]);
     assert_eq!(server.out(&["template", "rm", "noted"]), "noted");
 }
 

@@ -16,7 +16,7 @@ use crate::harness::alice;
 const BEGIN_MS: i64 = 1_800_000_000_000;
 
 /// `embedded`, the default, `docker` and `e2b`, each with a memory default of its own.
-pub(crate) struct Several {
+pub(crate) struct MultiProvider {
     pub(crate) service: Service,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -25,7 +25,7 @@ pub(crate) struct Several {
     pub(crate) e2b: FakeProvider,
 }
 
-impl Several {
+impl MultiProvider {
     pub(crate) async fn new(settings: ServiceSettings) -> Self {
         let clock = Clock::manual(BEGIN_MS);
         let fake = |name: &str, memory_bytes| {
@@ -77,7 +77,7 @@ impl Several {
     }
 
     /// Another server on the same store and providers.
-    pub(crate) async fn another(&self, settings: ServiceSettings) -> Self {
+    pub(crate) async fn second_server(&self, settings: ServiceSettings) -> Self {
         let fakes = [&self.embedded, &self.docker, &self.e2b].map(Clone::clone);
         Self::over(self.store.clone(), self.clock.clone(), fakes, settings).await
     }
