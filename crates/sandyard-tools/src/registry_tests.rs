@@ -10,7 +10,7 @@ use super::*;
 use crate::files::test_env::{TestEnv, write_program};
 use crate::reply::Reply;
 
-/// Calls tools and looks at both parts of what they answer.
+/// Calls tools and checks both parts of their answers.
 struct Both {
     env: TestEnv,
     called: Mutex<BTreeSet<String>>,
@@ -25,16 +25,16 @@ impl Both {
     }
 
     /// These words are in both parts of an answer.
-    async fn have(&self, tool: &str, arguments: Value, words: &[&str]) {
+    async fn have(&self, tool: &str, arguments: Value, expected: &[&str]) {
         let reply = self.env.call(tool, arguments).await.unwrap();
-        self.check(tool, &reply, words);
+        self.check(tool, &reply, expected);
     }
 
-    fn check(&self, tool: &str, reply: &Reply, words: &[&str]) {
+    fn check(&self, tool: &str, reply: &Reply, expected: &[&str]) {
         self.called.lock().unwrap().insert(tool.to_owned());
         let text = reply.all_text();
         let structured = strings(reply.structured().unwrap());
-        for word in words {
+        for word in expected {
             assert!(text.contains(word), "{tool}: {word} is not in {text}");
             assert!(
                 structured.contains(word),
@@ -44,12 +44,12 @@ impl Both {
     }
 
     /// Waits until a session shows this.
-    async fn see(&self, session: &str, words: &str) -> Reply {
+    async fn see(&self, session: &str, expected: &str) -> Reply {
         let end = Instant::now() + Duration::from_secs(120);
         loop {
             let arguments = json!({"session_names": [session]});
             let reply = self.env.call("BashView", arguments).await.unwrap();
-            if reply.all_text().contains(words) {
+            if reply.all_text().contains(expected) {
                 return reply;
             }
             assert!(Instant::now() < end, "{}", reply.all_text());
@@ -87,10 +87,10 @@ async fn what_matters_in_the_text_is_in_the_structured_part() {
         .update_config(|told| told.port_url = Some(template.into()));
     for tool in ["register_port", "register_deployment"] {
         // Nobody is there who could take this port.
-        let words = ["http://1.example/", "no program listens"];
-        both.have(tool, json!({"port": 1}), &words).await;
+        let expected = ["http://1.example/", "no program listens"];
+        both.have(tool, json!({"port": 1}), &expected).await;
     }
-    // Whoever adds a tool with a structured part adds a call of it here.
+    // Every tool with a structured part must be called here.
     let called = both.called.lock().unwrap();
     for tool in Registry::new(Arc::default()).all() {
         let is_called = called.contains(tool.name());
@@ -103,26 +103,26 @@ async fn what_matters_in_the_text_is_in_the_structured_part() {
 
 async fn shells(both: &Both) {
     // Put together by the shell, so that the command does not have it.
-    let says = "printf pay''load";
+    let print = "printf pay''load";
     let bash = |session: &str, command: String, waits: bool| json!({"session_name": session, "command": command, "wait_for_output": waits});
-    let first = bash("main", format!("{says}; exit"), true);
-    let words = ["payload", "session main was created", "starts a new shell"];
-    both.have("Bash", first, &words).await;
-    let asks = bash("asks", format!("{says}; read line"), false);
-    let words = ["session asks was created", "BashWriteToProcess"];
-    both.have("Bash", asks, &words).await;
+    let first = bash("main", format!("{print}; exit"), true);
+    let expected = ["payload", "session main was created", "starts a new shell"];
+    both.have("Bash", first, &expected).await;
+    let asking = bash("asks", format!("{print}; read line"), false);
+    let expected = ["session asks was created", "BashWriteToProcess"];
+    both.have("Bash", asking, &expected).await;
     both.check("BashView", &both.see("asks", "payload").await, &["payload"]);
     both.have("BashList", json!({}), &["main", "asks", "read line"])
         .await;
     let typed = json!({"session_name": "asks", "input": "typed"});
     both.have("BashWriteToProcess", typed, &["payload"]).await;
-    let sleeps = bash("sleeps", format!("{says}; sleep 1000"), false);
+    let sleeps = bash("sleeps", format!("{print}; sleep 1000"), false);
     both.have("Bash", sleeps, &["BashStop"]).await;
     both.see("sleeps", "payload").await;
     let stopped = json!({"session_name": "sleeps"});
     both.have("BashStop", stopped, &["payload", "stopped"])
         .await;
-    let once = json!({"command": says});
+    let once = json!({"command": print});
     both.have("run_command", once, &["payload"]).await;
     let long = json!({"command": "sleep 1000", "timeout": 0.1});
     both.have("run_command", long, &["with Bash a command can run longer"])
@@ -154,11 +154,11 @@ async fn files(both: &Both) {
 async fn agents(both: &Both) {
     let bin = both.env.path(".local/bin");
     std::fs::create_dir_all(&bin).unwrap();
-    let says = r#"echo '{"type":"result","is_error":false,"result":"All done."}'"#;
-    write_program(&bin.join("claude"), &format!("#!/bin/sh\n{says}\n"));
-    let says =
+    let script = r#"echo '{"type":"result","is_error":false,"result":"All done."}'"#;
+    write_program(&bin.join("claude"), &format!("#!/bin/sh\n{script}\n"));
+    let script =
         r#"echo '{"type":"item.completed","item":{"type":"agent_message","text":"All done."}}'"#;
-    write_program(&bin.join("codex"), &format!("#!/bin/sh\n{says}\n"));
+    write_program(&bin.join("codex"), &format!("#!/bin/sh\n{script}\n"));
     for tool in ["claude_code", "codex"] {
         both.have(tool, json!({"prompt": "x"}), &["All done."])
             .await;

@@ -111,11 +111,11 @@ impl Reply {
 
     /// The reply as an MCP result, within the limits.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let mut room = MAX_TEXT;
+        let mut remaining_bytes = MAX_TEXT;
         let content = self.parts.into_iter().map(|part| match part {
             Part::Text(text) => {
-                let text = truncate(text, room);
-                room = room.saturating_sub(text.len());
+                let text = truncate(text, remaining_bytes);
+                remaining_bytes = remaining_bytes.saturating_sub(text.len());
                 ContentBlock::text(text)
             }
             Part::Image { data, .. } if data.len() > MAX_IMAGE => ContentBlock::text(format!(
@@ -151,9 +151,9 @@ pub(crate) fn truncate(mut text: String, limit: usize) -> String {
     }
     let total = text.len();
     text.truncate(text.floor_char_boundary(limit));
-    let shown = text.len();
+    let kept_bytes = text.len();
     text.push_str(&format!(
-        "\n[truncated: the first {shown} of {total} bytes are shown]"
+        "\n[truncated: the first {kept_bytes} of {total} bytes are shown]"
     ));
     text
 }

@@ -57,7 +57,7 @@ pub(super) async fn run(
             "timeout must be 1 to {MAX_TIMEOUT} seconds"
         )));
     }
-    let began = Instant::now();
+    let started_at = Instant::now();
     let mut group = start(&job)?;
     let stderr_tail = OutputTail::default();
     if let Some(stderr) = group.child.stderr.take() {
@@ -109,7 +109,7 @@ pub(super) async fn run(
     };
     Ok(Ended {
         status,
-        duration: began.elapsed(),
+        duration: started_at.elapsed(),
         stderr_tail: stderr_tail.final_text().await,
         end,
     })
@@ -172,7 +172,7 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
 }
 
 impl Ended {
-    /// Returns whether the CLI ended by itself and succeeded.
+    /// Returns whether the CLI ended without being stopped, and succeeded.
     pub(super) fn is_success(&self) -> bool {
         self.end == End::Itself && self.status.is_some_and(|status| status.success())
     }

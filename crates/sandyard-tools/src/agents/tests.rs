@@ -32,10 +32,10 @@ echo '{"type":"turn.completed","usage":{}}'
 "#;
 
 async fn watched(env: &TestEnv, tool: &str, args: Value) -> (Value, String, Vec<String>) {
-    let heard = Arc::<Mutex<Vec<String>>>::default();
-    let listening = heard.clone();
-    let progress = Progress::new(Arc::new(move |_, words| {
-        listening.lock().unwrap().push(words);
+    let messages = Arc::<Mutex<Vec<String>>>::default();
+    let writer = messages.clone();
+    let progress = Progress::new(Arc::new(move |_, text| {
+        writer.lock().unwrap().push(text);
         Box::pin(async {})
     }));
     let call = Call {
@@ -43,8 +43,12 @@ async fn watched(env: &TestEnv, tool: &str, args: Value) -> (Value, String, Vec<
         ..Call::quiet()
     };
     let reply = env.call_with(tool, args, call).await.unwrap();
-    let heard = heard.lock().unwrap().clone();
-    (reply.structured().unwrap().clone(), reply.all_text(), heard)
+    let messages = messages.lock().unwrap().clone();
+    (
+        reply.structured().unwrap().clone(),
+        reply.all_text(),
+        messages,
+    )
 }
 
 #[tokio::test]
@@ -54,9 +58,9 @@ async fn claude_code_is_run_and_heard() {
     let prompt = "--help; $(touch hacked)\nand more";
     let args =
         json!({"prompt": prompt, "model": "some-model", "max_turns": 3, "session_id": "s-0"});
-    let (outcome, text, heard) = watched(&env, "claude_code", args).await;
+    let (outcome, text, messages) = watched(&env, "claude_code", args).await;
     assert_eq!(text, "All done.");
-    assert_eq!(heard, ["I look.", "Bash: ls -l"]);
+    assert_eq!(messages, ["I look.", "Bash: ls -l"]);
     assert_eq!(env.content("prompt"), prompt);
     let given = env.content("args");
     for option in [
@@ -95,9 +99,9 @@ async fn claude_code_is_run_and_heard() {
 async fn codex_is_run_and_heard() {
     let env = TestEnv::new();
     program(&env, "codex", CODEX);
-    let (outcome, text, heard) = watched(&env, "codex", json!({"prompt": "do it"})).await;
+    let (outcome, text, messages) = watched(&env, "codex", json!({"prompt": "do it"})).await;
     assert_eq!(text, "All done.");
-    assert_eq!(heard, ["command: ls", "All done."]);
+    assert_eq!(messages, ["command: ls", "All done."]);
     assert_eq!(
         (&outcome["session_id"], &outcome["is_error"]),
         (&json!("t-1"), &json!(false))
@@ -165,8 +169,8 @@ async fn time_outs_and_cancellation_end_everything() {
             .call("claude_code", json!({"prompt": "x", "timeout": timeout}))
             .await
             .unwrap();
-        let words = format!("after {timeout} seconds");
-        assert!(reply.is_error() && reply.all_text().contains(&words));
+        let message = format!("after {timeout} seconds");
+        assert!(reply.is_error() && reply.all_text().contains(&message));
         if is_begun() {
             break;
         }

@@ -61,14 +61,14 @@ impl Downloads {
     pub(super) fn progress(&mut self, pipe: &Pipe, params: &Value) -> Option<String> {
         let id = params["guid"].as_str()?;
         let received = params["receivedBytes"].as_f64().unwrap_or_default();
-        let Some(known) = self.running.get_mut(id) else {
+        let Some(download) = self.running.get_mut(id) else {
             // Too many downloads, or one that was cancelled.
             if params["state"] == "inProgress" {
                 pipe.notify(None, "Browser.cancelDownload", json!({ "guid": id }));
             }
             return None;
         };
-        known.received = received;
+        download.received = received;
         let total = params["totalBytes"].as_f64().unwrap_or_default();
         let state = params["state"].as_str().unwrap_or_default();
         if state == "inProgress" && received.max(total) <= MAX_BYTES {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::reply::Problem;
 
 /// Keys without a character: name, Windows key code (for old pages), character that they type.
-const NAMED: &[(&str, u32, &str)] = &[
+const NAMED_KEYS: &[(&str, u32, &str)] = &[
     ("Enter", 13, "\r"),
     ("Tab", 9, ""),
     ("Escape", 27, ""),
@@ -82,7 +82,7 @@ pub(super) struct Key {
 /// A key with the modifier keys that are held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chord {
-    held: Vec<(Key, u32)>,
+    held_keys: Vec<(Key, u32)>,
     key: Key,
 }
 
@@ -90,7 +90,7 @@ impl Key {
     /// The key that types this character.
     pub(super) fn of(char: char) -> Self {
         if char == '\n' || char == '\r' {
-            return named("Enter", 13, "\r");
+            return named_key("Enter", 13, "\r");
         }
         let (code, number) = if char.is_ascii_alphabetic() {
             let upper = char.to_ascii_uppercase();
@@ -155,35 +155,35 @@ impl Chord {
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         let text = if text == " " { text } else { text.trim() };
         // The plus sign is a key too.
-        let (held, last) = match text.strip_suffix("++") {
+        let (held_keys, last) = match text.strip_suffix("++") {
             Some(before) => (before, "+"),
             None if text == "+" => ("", "+"),
             None => text.rsplit_once('+').unwrap_or(("", text)),
         };
-        let held: Vec<_> = held
+        let held_keys: Vec<_> = held_keys
             .split('+')
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .map(|name| modifier(name).ok_or_else(|| unknown(name)))
             .collect::<Result<_, _>>()?;
-        let has_shift = held.iter().any(|(_, bit)| *bit == SHIFT);
-        let is_command = held.iter().any(|(_, bit)| *bit != SHIFT);
+        let has_shift = held_keys.iter().any(|(_, bit)| *bit == SHIFT);
+        let is_command = held_keys.iter().any(|(_, bit)| *bit != SHIFT);
         let last = if last == " " { last } else { last.trim() };
         let key = key(last, has_shift, is_command).ok_or_else(|| unknown(last))?;
-        Ok(Self { held, key })
+        Ok(Self { held_keys, key })
     }
 
     /// The protocol events for the combination, in order.
     pub(super) fn events(&self) -> Vec<Value> {
         let mut events = Vec::new();
         let mut modifiers = 0;
-        for (key, bit) in &self.held {
+        for (key, bit) in &self.held_keys {
             modifiers |= bit;
             events.push(key.down(modifiers));
         }
         events.push(self.key.down(modifiers));
         events.push(self.key.up(modifiers));
-        for (key, bit) in self.held.iter().rev() {
+        for (key, bit) in self.held_keys.iter().rev() {
             modifiers &= !bit;
             events.push(key.up(modifiers));
         }
@@ -191,7 +191,7 @@ impl Chord {
     }
 }
 
-fn named(name: &str, number: u32, text: &str) -> Key {
+fn named_key(name: &str, number: u32, text: &str) -> Key {
     Key {
         key: name.to_owned(),
         code: name.to_owned(),
@@ -208,7 +208,7 @@ fn modifier(name: &str) -> Option<(Key, u32)> {
         "meta" | "command" | "cmd" | "super" | "win" => ("Meta", 91, META),
         _ => return None,
     };
-    let mut key = named(name, number, "");
+    let mut key = named_key(name, number, "");
     key.code.push_str("Left");
     Some((key, bit))
 }
@@ -233,17 +233,17 @@ fn key(name: &str, has_shift: bool, is_command: bool) -> Option<Key> {
         .and_then(|rest| rest.parse::<u32>().ok())
         && (1..=12).contains(&number)
     {
-        return Some(named(&format!("F{number}"), 111 + number, ""));
+        return Some(named_key(&format!("F{number}"), 111 + number, ""));
     }
     let other = ALIASES.iter().find(|(other, _)| *other == lower);
-    let wanted = other.map_or(lower.as_str(), |(_, name)| name);
-    let found = NAMED
+    let canonical_name = other.map_or(lower.as_str(), |(_, name)| name);
+    let found = NAMED_KEYS
         .iter()
-        .find(|(name, ..)| name.eq_ignore_ascii_case(wanted));
+        .find(|(name, ..)| name.eq_ignore_ascii_case(canonical_name));
     match found {
-        Some((name, number, text)) => Some(named(name, *number, text)),
+        Some((name, number, text)) => Some(named_key(name, *number, text)),
         // A modifier key alone, as some games need it.
-        None => modifier(wanted).map(|(key, _)| key),
+        None => modifier(canonical_name).map(|(key, _)| key),
     }
 }
 
@@ -253,7 +253,7 @@ fn shifted(char: char) -> char {
 }
 
 fn unknown(name: &str) -> Problem {
-    let names: Vec<_> = NAMED.iter().map(|(name, ..)| *name).collect();
+    let names: Vec<_> = NAMED_KEYS.iter().map(|(name, ..)| *name).collect();
     Problem::new(format!(
         "unknown key {:?}: use single characters, F1 to F12, Space, {}, optionally with Control+, Shift+, Alt+ or Meta+",
         super::notes::short(name, 40),

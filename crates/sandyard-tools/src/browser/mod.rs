@@ -128,7 +128,7 @@ impl Browser {
     }
 
     /// Ends the browser without waiting, when the tool server ends. During a call only its profile folder remains, which the next start
-    /// removes: a browser whose pipe is closed ends by itself.
+    /// removes: a browser ends when its pipe is closed.
     pub(crate) fn end_now(&self) {
         if let Ok(mut slot) = self.slot.try_lock() {
             slot.running = None;

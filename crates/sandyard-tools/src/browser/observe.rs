@@ -188,9 +188,9 @@ fn describe(page: &Page<'_>, about: Option<&Value>) -> Result<String, Failure> {
 async fn tabs(running: &Running) -> Result<String, Failure> {
     // Events report every URL, but not every title.
     let filter = json!({ "filter": [{ "type": "page" }, { "exclude": true }] });
-    let known = running.pipe.send(None, "Target.getTargets", filter).await?;
+    let targets = running.pipe.send(None, "Target.getTargets", filter).await?;
     let empty = Vec::new();
-    let known = known["targetInfos"].as_array().unwrap_or(&empty);
+    let targets = targets["targetInfos"].as_array().unwrap_or(&empty);
     let (tabs, current) = running.state.tabs();
     let mut lines = vec!["Tabs:".to_owned()];
     for (index, tab) in tabs.iter().enumerate() {
@@ -199,7 +199,7 @@ async fn tabs(running: &Running) -> Result<String, Failure> {
         } else {
             ""
         };
-        let target = known
+        let target = targets
             .iter()
             .find(|target| target["targetId"] == *tab.target);
         let title = target

@@ -132,7 +132,7 @@ impl Running {
         })
     }
 
-    /// Returns whether the browser has ended by itself.
+    /// Returns whether the browser process has exited.
     pub(super) fn is_ended(&self) -> bool {
         self.pipe.is_ended()
     }

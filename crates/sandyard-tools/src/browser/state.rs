@@ -107,7 +107,7 @@ impl State {
         let text = |key: &str| params[key].as_str().unwrap_or_default();
         let mut inner = self.lock();
         match event.method {
-            "Target.attachedToTarget" => inner.opened(pipe, params),
+            "Target.attachedToTarget" => inner.add_target(pipe, params),
             "Target.detachedFromTarget" => inner.closed(pipe, text("sessionId")),
             "Target.targetInfoChanged" => inner.changed(&params["targetInfo"]),
             "Target.targetCrashed" => inner.crashed(pipe, text("targetId")),
@@ -138,7 +138,7 @@ impl Inner {
         self.tabs.iter().position(|tab| tab.target == target)
     }
 
-    fn opened(&mut self, pipe: &Pipe, params: &Value) {
+    fn add_target(&mut self, pipe: &Pipe, params: &Value) {
         let info = &params["targetInfo"];
         let (Some(session), Some(target)) =
             (params["sessionId"].as_str(), info["targetId"].as_str())
@@ -186,8 +186,8 @@ impl Inner {
         let Some(at) = self.tabs.iter().position(|tab| tab.session == session) else {
             return;
         };
-        let gone = self.tabs.remove(at);
-        if self.current.as_deref() == Some(&gone.target) {
+        let closed = self.tabs.remove(at);
+        if self.current.as_deref() == Some(&closed.target) {
             self.current = self.tabs.last().map(|tab| tab.target.clone());
             if let Some(target) = &self.current {
                 pipe.notify(None, "Target.activateTarget", json!({ "targetId": target }));

@@ -17,8 +17,8 @@ pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
     }
     for char in text.chars() {
         let key = Key::of(char);
-        press(page, key.down(0)).await?;
-        press(page, key.up(0)).await?;
+        dispatch_key(page, key.down(0)).await?;
+        dispatch_key(page, key.up(0)).await?;
     }
     Ok(())
 }
@@ -26,28 +26,28 @@ pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
 /// Presses a key combination.
 pub(super) async fn chord(page: &Page<'_>, chord: &Chord) -> Result<(), Failure> {
     for event in chord.events() {
-        press(page, event).await?;
+        dispatch_key(page, event).await?;
     }
     Ok(())
 }
 
 /// Clears the focused field.
 pub(super) async fn clear(page: &Page<'_>) -> Result<(), Failure> {
-    named(page, "Control+A").await?;
-    named(page, "Delete").await
+    press(page, "Control+A").await?;
+    press(page, "Delete").await
 }
 
 /// Moves to the end of the focused field.
 pub(super) async fn to_end(page: &Page<'_>) -> Result<(), Failure> {
-    named(page, "Control+End").await
+    press(page, "Control+End").await
 }
 
 /// Presses a key combination by name.
-pub(super) async fn named(page: &Page<'_>, name: &str) -> Result<(), Failure> {
+pub(super) async fn press(page: &Page<'_>, name: &str) -> Result<(), Failure> {
     let keys = Chord::parse(name).map_err(|problem| Failure::Refused(problem.to_string()))?;
     chord(page, &keys).await
 }
 
-async fn press(page: &Page<'_>, event: serde_json::Value) -> Result<(), Failure> {
+async fn dispatch_key(page: &Page<'_>, event: serde_json::Value) -> Result<(), Failure> {
     page.act("Input.dispatchKeyEvent", event).await
 }

@@ -102,8 +102,8 @@ impl Listener {
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("sandyard-tools", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let client = Implementation::new("sandyard-tools", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), client)
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

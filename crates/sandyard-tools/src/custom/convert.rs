@@ -36,9 +36,9 @@ pub(super) struct RemoteTool {
 }
 
 /// Converts the tools of a server. Leaves out invalid ones.
-pub(super) fn tools(server: &str, listed: Vec<Tool>) -> Vec<RemoteTool> {
+pub(super) fn tools(server: &str, listed_tools: Vec<Tool>) -> Vec<RemoteTool> {
     let mut names = BTreeSet::new();
-    let tools = listed.into_iter().filter_map(|tool| {
+    let tools = listed_tools.into_iter().filter_map(|tool| {
         let name = tool.name.to_string();
         if name.is_empty() || name.len() > MAX_NAME {
             return None;
@@ -96,10 +96,10 @@ fn input_schema(schema: Arc<JsonObject>) -> Arc<JsonObject> {
 /// Converts a result.
 pub(super) fn reply(result: CallToolResult) -> Reply {
     let mut reply = Reply::default();
-    let mut room = MAX_TEXT;
+    let mut remaining_bytes = MAX_TEXT;
     let blocks = result.content.len();
     for block in result.content.into_iter().take(MAX_BLOCKS) {
-        reply = reply.with_block(bounded(block, &mut room));
+        reply = reply.with_block(bounded(block, &mut remaining_bytes));
     }
     if blocks > MAX_BLOCKS {
         reply = reply.with_text(format!(
@@ -121,14 +121,14 @@ pub(super) fn reply(result: CallToolResult) -> Reply {
     reply.with_failure(failed)
 }
 
-fn bounded(block: ContentBlock, room: &mut usize) -> ContentBlock {
+fn bounded(block: ContentBlock, remaining_bytes: &mut usize) -> ContentBlock {
     let omitted = |what: &str, length: usize| {
         ContentBlock::text(format!("[{what} omitted: {length} bytes is too large]"))
     };
     match block {
         ContentBlock::Text(mut text) => {
-            text.text = truncate(text.text, *room);
-            *room = room.saturating_sub(text.text.len());
+            text.text = truncate(text.text, *remaining_bytes);
+            *remaining_bytes = remaining_bytes.saturating_sub(text.text.len());
             ContentBlock::Text(text)
         }
         ContentBlock::Image(image) if image.data.len() > MAX_DATA => {
@@ -140,8 +140,8 @@ fn bounded(block: ContentBlock, room: &mut usize) -> ContentBlock {
         ContentBlock::Resource(mut resource) => {
             match &mut resource.resource {
                 ResourceContents::TextResourceContents { text, .. } => {
-                    *text = truncate(std::mem::take(text), *room);
-                    *room = room.saturating_sub(text.len());
+                    *text = truncate(std::mem::take(text), *remaining_bytes);
+                    *remaining_bytes = remaining_bytes.saturating_sub(text.len());
                 }
                 ResourceContents::BlobResourceContents { blob, .. } if blob.len() > MAX_DATA => {
                     return omitted("file", blob.len());
@@ -161,19 +161,19 @@ pub(super) fn cut_line(mut line: String, limit: usize) -> String {
 }
 
 fn fits(value: &impl serde::Serialize, limit: usize) -> bool {
-    let mut counter = Counter { left: limit };
+    let mut counter = Counter { remaining: limit };
     serde_json::to_writer(&mut counter, value).is_ok()
 }
 
 /// A writer that fails after a number of bytes.
 struct Counter {
-    left: usize,
+    remaining: usize,
 }
 
 impl std::io::Write for Counter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let left = self.left.checked_sub(bytes.len());
-        self.left = left.ok_or_else(|| std::io::Error::other("too large"))?;
+        let remaining = self.remaining.checked_sub(bytes.len());
+        self.remaining = remaining.ok_or_else(|| std::io::Error::other("too large"))?;
         Ok(bytes.len())
     }
 

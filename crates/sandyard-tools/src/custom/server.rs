@@ -24,7 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// After this many failures in a row, the server is restarted only when it is called.
 const MAX_FAILURES: u32 = 10;
-/// How long a program may take to end by itself. Longer in tests, which run on busy machines.
+/// Time that a program has to exit before it is killed. Longer in tests, which run on busy machines.
 pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 /// Changes of the list of tools within this time are handled together.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -136,10 +136,10 @@ impl Server {
             };
             let why = match started {
                 Ok(Ok((connected, tools))) => {
-                    let began = Instant::now();
+                    let started_at = Instant::now();
                     self.set_tools(tools, changed);
                     let why = self.run(connected, changed).await;
-                    if began.elapsed() >= LONGEST_PAUSE {
+                    if started_at.elapsed() >= LONGEST_PAUSE {
                         failures = 0;
                     }
                     why
@@ -200,8 +200,8 @@ impl Server {
         shut_down(program).await
     }
 
-    fn set_tools(&self, listed: Vec<rmcp::model::Tool>, changed: &(dyn Fn() + Send + Sync)) {
-        let new = convert::tools(&self.name, listed);
+    fn set_tools(&self, listed_tools: Vec<rmcp::model::Tool>, changed: &(dyn Fn() + Send + Sync)) {
+        let new = convert::tools(&self.name, listed_tools);
         let has_changed = {
             let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
             let has_changed = !tools

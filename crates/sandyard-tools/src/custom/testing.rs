@@ -74,7 +74,7 @@ for line in sys.stdin:
 note("input closed")
 "#;
 
-/// How such a server is told to us; what it notes goes to `notes` in the folder.
+/// The configuration of such a server, which writes its notes to `notes` in the folder.
 pub(crate) fn small_server(folder: &Path) -> Value {
     std::fs::write(folder.join("small.py"), PROGRAM).unwrap();
     json!({
@@ -84,13 +84,13 @@ pub(crate) fn small_server(folder: &Path) -> Value {
     })
 }
 
-/// A server at an address that has one tool, `one`, and hangs up on whoever asks it for this.
+/// A server with one tool, `one`, that closes the connection of a client that sends the request `at`.
 pub(crate) async fn leaving_server(at: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Whoever asks may hang up as well.
+            // The client may close the connection as well.
             tokio::spawn(async move { answer_one(stream, at).await.ok() });
         }
     });
@@ -102,8 +102,8 @@ async fn answer_one(stream: TcpStream, leaves_at: &str) -> std::io::Result<()> {
     let (mut line, mut length) = (String::new(), 0);
     while stream.read_line(&mut line).await? > 2 {
         let header = line.to_ascii_lowercase();
-        if let Some(told) = header.strip_prefix("content-length:") {
-            length = told.trim().parse().unwrap();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
         }
         line.clear();
     }

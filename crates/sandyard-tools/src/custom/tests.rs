@@ -30,17 +30,17 @@ impl TestEnv {
     /// With the small one, started.
     async fn with_small() -> Self {
         let env = Self::empty();
-        let reports = env.told(json!({"small": env.small()})).await;
+        let reports = env.configure(json!({"small": env.small()})).await;
         assert_eq!(reports["small"].status, "ok", "{reports:?}");
         env
     }
 
-    /// How the small one is told.
+    /// The configuration of the small server.
     fn small(&self) -> Value {
         small_server(self.folder.path())
     }
 
-    async fn told(&self, all: Value) -> BTreeMap<String, Report> {
+    async fn configure(&self, all: Value) -> BTreeMap<String, Report> {
         let configs = read(&json!({ "mcpServers": all })).unwrap();
         self.servers.replace(configs, self.folder.path()).await
     }
@@ -110,7 +110,7 @@ fn is_running(pid: &str) -> bool {
 async fn a_server_is_started_called_and_ended() {
     let env = TestEnv::empty();
     let config = env.small();
-    let reports = env.told(json!({"small": config})).await;
+    let reports = env.configure(json!({"small": config})).await;
     assert_eq!(reports["small"].status, "ok", "{reports:?}");
     assert_eq!(reports["small"].tools[0], "mcp_small_echo");
     let echo = env.servers.find("mcp_small_echo").unwrap();
@@ -128,12 +128,12 @@ async fn a_server_is_started_called_and_ended() {
     assert_eq!(about, json!({"cwd": real, "value": "given", "path": true}));
     let refused = env.call("mcp_small_refuse", json!({})).await.unwrap();
     assert!(refused.is_error());
-    // Told again as before it goes on; told otherwise it is another one; left out it ends.
-    env.told(json!({"small": config})).await;
+    // The same configuration keeps the server; a changed one starts another; without one it ends.
+    env.configure(json!({"small": config})).await;
     assert_eq!(env.pids().len(), 1);
     let mut other = config.clone();
     other["env"]["VALUE"] = "other".into();
-    env.told(json!({"small": other})).await;
+    env.configure(json!({"small": other})).await;
     let pids = env.pids();
     assert_eq!(pids.len(), 2);
     assert!(
@@ -141,7 +141,7 @@ async fn a_server_is_started_called_and_ended() {
         "it was not let end by itself"
     );
     until("the old one ends", || !is_running(&pids[0])).await;
-    env.told(json!({})).await;
+    env.configure(json!({})).await;
     until("all end", || !is_running(&pids[1])).await;
     assert!(env.servers.tools().is_empty());
 }
@@ -150,23 +150,26 @@ async fn a_server_is_started_called_and_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_comes_through_in_order_and_so_does_cancellation() {
     let env = TestEnv::with_small().await;
-    let heard = Arc::<Mutex<Vec<String>>>::default();
-    let (listening, quiet) = (heard.clone(), Call::quiet());
-    let progress = Progress::new(Arc::new(move |_, words| {
-        listening.lock().unwrap().push(words);
+    let messages = Arc::<Mutex<Vec<String>>>::default();
+    let (writer, quiet) = (messages.clone(), Call::quiet());
+    let progress = Progress::new(Arc::new(move |_, text| {
+        writer.lock().unwrap().push(text);
         Box::pin(async {})
     }));
     let cancelled = quiet.cancelled.clone();
     let watched = Call { progress, ..quiet };
     let work = env.call_as("mcp_small_slow", json!({}), watched);
     let stop = async {
-        until("all steps are told", || heard.lock().unwrap().len() == 50).await;
+        until("all steps are told", || {
+            messages.lock().unwrap().len() == 50
+        })
+        .await;
         cancelled.cancel();
     };
     let (answer, ()) = tokio::join!(work, stop);
     assert!(answer.unwrap_err().to_string().contains("cancelled"));
     let expected: Vec<_> = (0..50).map(|step| format!("step {step}")).collect();
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(*messages.lock().unwrap(), expected);
     until("the server hears of it", || {
         env.notes().contains("cancelled")
     })
@@ -208,7 +211,7 @@ async fn a_start_that_fails_says_why_and_the_others_start() {
         "nobody": {"url": "http://127.0.0.1:1/mcp?key=hidden"},
         "nobody_older": {"url": "http://127.0.0.1:1/sse?key=hidden"},
     });
-    let reports = env.told(all).await;
+    let reports = env.configure(all).await;
     assert_eq!(reports["good"].status, "ok", "{reports:?}");
     let why = |name: &str| reports[name].error.clone().unwrap();
     for (name, words) in [
@@ -224,14 +227,14 @@ async fn a_start_that_fails_says_why_and_the_others_start() {
 }
 
 #[tokio::test]
-async fn keys_in_an_address_are_not_told_when_the_server_goes_away() {
+async fn keys_in_an_address_are_not_shown_when_the_server_exits() {
     let env = TestEnv::empty();
     let at = |url: String| json!({"url": format!("{url}/mcp?key=hidden")});
     let all = json!({
         "early": at(leaving_server("tools/list").await),
         "late": at(leaving_server("tools/call").await),
     });
-    let reports = env.told(all).await;
+    let reports = env.configure(all).await;
     assert_eq!(reports["late"].status, "ok", "{reports:?}");
     let why = reports["early"].error.clone().unwrap();
     assert!(why.contains("cannot be listed"), "{why}");
@@ -255,7 +258,7 @@ async fn a_server_at_an_address_is_called_with_its_headers_by_either_transport()
             json!({"url": url, "headers": {"Authorization": key}})
         };
         let all = json!({"good": at("right"), "bad": at("wrong")});
-        let reports = env.told(all).await;
+        let reports = env.configure(all).await;
         assert_eq!(reports["good"].status, "ok", "{reports:?}");
         assert_eq!(reports["bad"].status, "failed");
         assert!(!format!("{reports:?}").contains("wrong"), "{reports:?}");

@@ -84,30 +84,30 @@ pub(super) fn tool() -> Tool {
     .with_output::<Connection>()
 }
 
-async fn connection(root: &Path, wanted: &str) -> Answer {
-    let wanted = wanted.trim().to_ascii_lowercase();
-    if matches!(wanted.as_str(), "sqlite" | "sqlite3") {
+async fn connection(root: &Path, requested: &str) -> Answer {
+    let requested = requested.trim().to_ascii_lowercase();
+    if matches!(requested.as_str(), "sqlite" | "sqlite3") {
         let file = root.join(SQLITE_FILE);
         let string = format!("sqlite:///{}", file.display());
-        return Ok(found(
+        return Ok(connection_reply(
             "sqlite",
             string,
             "a file that is created on the first write",
         ));
     }
     let is_wanted =
-        |kind: &&Kind| kind.name == wanted || kind.other_names.contains(&wanted.as_str());
+        |kind: &&Kind| kind.name == requested || kind.other_names.contains(&requested.as_str());
     let kind = KINDS.iter().find(is_wanted).ok_or_else(|| {
         Problem::new(format!(
-            "unknown database type {wanted:?}: choose one of sqlite, postgres, mysql, redis"
+            "unknown database type {requested:?}: choose one of sqlite, postgres, mysql, redis"
         ))
     })?;
     let url = std::env::var(kind.variable).unwrap_or_default();
     if url.len() <= MAX_URL && kind.schemes.iter().any(|scheme| url.starts_with(scheme)) {
-        return Ok(found(kind.name, url, kind.variable));
+        return Ok(connection_reply(kind.name, url, kind.variable));
     }
     if listens(kind.port).await {
-        return Ok(found(
+        return Ok(connection_reply(
             kind.name,
             kind.default.to_owned(),
             "a server on the default port in this sandbox",
@@ -119,7 +119,11 @@ async fn connection(root: &Path, wanted: &str) -> Answer {
     )))
 }
 
-fn found(database_type: &'static str, connection_string: String, source: &'static str) -> Reply {
+fn connection_reply(
+    database_type: &'static str,
+    connection_string: String,
+    source: &'static str,
+) -> Reply {
     let text = format!("{connection_string}\n({source})");
     Reply::text(text).with_structured(Connection {
         database_type,

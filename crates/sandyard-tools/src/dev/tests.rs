@@ -61,10 +61,10 @@ async fn the_project_of_pythons_library_works_and_its_port_is_found() {
         .update_config(|told| told.port_url = Some("https://{port}-abc.example.com/".into()));
     // Another program of this host may take the port first, and one that another test starts has a copy of our socket for a
     // moment.
-    let mut tries = 0;
+    let mut attempts = 0;
     let (free, mut server) = loop {
-        tries += 1;
-        assert!(tries < 20, "the server does not start");
+        attempts += 1;
+        assert!(attempts < 20, "the server does not start");
         let free = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()

@@ -56,10 +56,10 @@ const SIGNATURES: &[(&[u8], Kind)] = &[
 impl Kind {
     /// Of a file that starts like this.
     pub(crate) fn of(start: &[u8]) -> Self {
-        let known = SIGNATURES
+        let signature = SIGNATURES
             .iter()
             .find(|(beginning, _)| start.starts_with(beginning));
-        if let Some((beginning, kind)) = known
+        if let Some((beginning, kind)) = signature
             // A text can start with the same two or three letters.
             && (beginning.len() > 3 || !matches!(kind, Self::Binary(_)) || start.iter().any(|byte| is_not_ascii_text(*byte)))
         {

@@ -15,7 +15,7 @@ pub(super) struct Part {
     /// The numbered lines.
     pub(super) text: String,
     /// Number of lines in `text`.
-    pub(super) shown: u64,
+    pub(super) line_count: u64,
     /// Number of truncated lines.
     pub(super) cut: u64,
     /// Number of lines of the whole text, if its end was reached.
@@ -33,10 +33,10 @@ pub(super) fn part(
 ) -> io::Result<Part> {
     let mut part = Part::default();
     let mut number = 0;
-    let mut room = MAX_SHOWN;
+    let mut remaining_bytes = MAX_SHOWN;
     loop {
         let is_wanted = number + 1 >= first;
-        if is_wanted && part.shown == limit {
+        if is_wanted && part.line_count == limit {
             // Find out whether there are more lines.
             if source.fill_buf()?.is_empty() {
                 part.total = Some(number);
@@ -65,12 +65,12 @@ pub(super) fn part(
         let (text, is_cut) = display(&line);
         let text = format!("{number:>6}\t{text}\n");
         let length = text.chars().count();
-        if length > room && part.shown > 0 {
+        if length > remaining_bytes && part.line_count > 0 {
             return Ok(part);
         }
-        room = room.saturating_sub(length);
+        remaining_bytes = remaining_bytes.saturating_sub(length);
         part.text.push_str(&text);
-        part.shown += 1;
+        part.line_count += 1;
         part.cut += u64::from(is_cut);
     }
 }
@@ -96,8 +96,8 @@ fn next(source: &mut impl BufRead, keep: usize, bounds: &Bounds) -> io::Result<O
         has_any = true;
         let end = available.iter().position(|byte| *byte == b'\n');
         let content = &available[..end.unwrap_or(available.len())];
-        let room = keep.saturating_sub(line.bytes.len()).min(content.len());
-        line.bytes.extend_from_slice(&content[..room]);
+        let length = keep.saturating_sub(line.bytes.len()).min(content.len());
+        line.bytes.extend_from_slice(&content[..length]);
         line.length += content.len();
         let used = content.len() + usize::from(end.is_some());
         source.consume(used);
@@ -147,16 +147,16 @@ mod tests {
 
     /// A source of one-letter lines that cancels the call while it is read.
     struct Cancels<'a> {
-        left: usize,
+        remaining: usize,
         cancelled: &'a CancellationToken,
     }
 
     impl Read for Cancels<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            if self.left == 0 {
+            if self.remaining == 0 {
                 self.cancelled.cancel();
             }
-            self.left = self.left.saturating_sub(1);
+            self.remaining = self.remaining.saturating_sub(1);
             let line = b"x\n".get(..buffer.len().min(2)).unwrap_or_default();
             buffer[..line.len()].copy_from_slice(line);
             Ok(line.len())
@@ -169,7 +169,7 @@ mod tests {
             let cancelled = CancellationToken::new();
             let bounds = Bounds::new(&cancelled, Duration::from_secs(600));
             let source = Cancels {
-                left: 10,
+                remaining: 10,
                 cancelled: &cancelled,
             };
             // As small as a line, so that there is more to read when the time is up.

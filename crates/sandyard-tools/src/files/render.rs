@@ -107,8 +107,8 @@ fn lines_reply(
             part.first
         )));
     }
-    let last = part.first + found.shown.saturating_sub(1);
-    if found.shown == 0 {
+    let last = part.first + found.line_count.saturating_sub(1);
+    if found.line_count == 0 {
         let message = match found.total {
             Some(0) => format!("{name} is empty."),
             _ => format!(
@@ -138,21 +138,21 @@ fn lines_reply(
 }
 
 /// The reply for pages of a PDF.
-pub(super) fn pdf_reply(part: Part, found: pdf::Text) -> Reply {
-    let mut text = found.text;
-    if found.is_cut {
+pub(super) fn pdf_reply(part: Part, pages_text: pdf::Text) -> Reply {
+    let mut text = pages_text.text;
+    if pages_text.is_cut {
         text.push_str(&format!(
             "\n[truncated: page {} has more than {MAX_SHOWN} characters]",
-            found.last
+            pages_text.last
         ));
     }
-    if found.last < found.pages {
+    if pages_text.last < pages_text.pages {
         text.push_str(&format!(
             "\n[pages {} to {} of {} are shown: continue with offset={}]",
             part.first,
-            found.last,
-            found.pages,
-            found.last + 1
+            pages_text.last,
+            pages_text.pages,
+            pages_text.last + 1
         ));
     }
     Reply::text(text)

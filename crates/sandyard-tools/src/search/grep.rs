@@ -99,16 +99,16 @@ fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> An
     let root = start(workspace, arguments.path.as_deref())?;
     let walk = Walk::new(root).including(arguments.include.as_deref())?;
     let mut searcher = searcher();
-    let mut found = Found::default();
+    let mut matches = Matches::default();
     let end = walk.visit(bounds, |path| {
-        found.search_file(&mut searcher, &matcher, workspace, path, bounds);
-        if found.is_full {
+        matches.search_file(&mut searcher, &matcher, workspace, path, bounds);
+        if matches.is_full {
             WalkState::Quit
         } else {
             WalkState::Continue
         }
     });
-    Ok(found.reply(&arguments.pattern, end))
+    Ok(matches.reply(&arguments.pattern, end))
 }
 
 /// Resolves the path to search, which must exist.
@@ -146,14 +146,14 @@ impl Read for Bounded<'_> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Matches {
     result: GrepResult,
-    shown: String,
+    text: String,
     files: usize,
     is_full: bool,
 }
 
-impl Found {
+impl Matches {
     fn search_file(
         &mut self,
         searcher: &mut Searcher,
@@ -168,12 +168,12 @@ impl Found {
         let name = workspace.display(path);
         let before = self.result.matches.len();
         let sink = Lossy(|line, text| {
-            if self.result.matches.len() == MAX_MATCHES || self.shown.len() > MAX_SHOWN {
+            if self.result.matches.len() == MAX_MATCHES || self.text.len() > MAX_SHOWN {
                 self.is_full = true;
                 return Ok(false);
             }
             let text = one_line(text, MAX_LINE);
-            self.shown.push_str(&format!("{name}:{line}:{text}\n"));
+            self.text.push_str(&format!("{name}:{line}:{text}\n"));
             self.result.matches.push(Match {
                 path: name.clone(),
                 line,
@@ -188,7 +188,7 @@ impl Found {
     }
 
     fn reply(mut self, pattern: &str, end: End) -> Reply {
-        let mut text = self.shown;
+        let mut text = self.text;
         let count = self.result.matches.len();
         if count == 0 {
             text = format!("no line matches {pattern}\n");

@@ -27,7 +27,7 @@ pub(super) struct Ignored {
 struct Folder {
     path: PathBuf,
     /// Rules of `.ignore`, which take precedence over every `.gitignore`.
-    own: Option<Gitignore>,
+    ignore: Option<Gitignore>,
     git: Option<Gitignore>,
     bytes: u64,
 }
@@ -71,28 +71,29 @@ impl Ignored {
                 .map(|rules| rules.matched(path, is_folder))
                 .find(|matched| !matched.is_none())
         };
-        let matched = nearest_match(|folder| folder.own.as_ref())
+        let matched = nearest_match(|folder| folder.ignore.as_ref())
             .or_else(|| nearest_match(|folder| folder.git.as_ref()));
         matches!(matched, Some(Match::Ignore(_)))
     }
 
     fn enter(&mut self, folder: &Path) {
-        let mut left = MAX_ALL.saturating_sub(self.folders.iter().map(|folder| folder.bytes).sum());
-        let before = left;
-        let own = rules(folder, ".ignore", &mut left);
-        let git = rules(folder, ".gitignore", &mut left);
+        let mut remaining_bytes =
+            MAX_ALL.saturating_sub(self.folders.iter().map(|folder| folder.bytes).sum());
+        let before = remaining_bytes;
+        let ignore = rules(folder, ".ignore", &mut remaining_bytes);
+        let git = rules(folder, ".gitignore", &mut remaining_bytes);
         self.folders.push(Folder {
             path: folder.to_owned(),
-            own,
+            ignore,
             git,
-            bytes: before - left,
+            bytes: before - remaining_bytes,
         });
     }
 }
 
 /// The rules of an ignore file, if it exists and is small enough.
-fn rules(folder: &Path, name: &str, left: &mut u64) -> Option<Gitignore> {
-    let limit = MAX_FILE.min(*left);
+fn rules(folder: &Path, name: &str, remaining_bytes: &mut u64) -> Option<Gitignore> {
+    let limit = MAX_FILE.min(*remaining_bytes);
     let (file, _) = open(&folder.join(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).ok()?;
@@ -100,7 +101,7 @@ fn rules(folder: &Path, name: &str, left: &mut u64) -> Option<Gitignore> {
     if size > limit {
         return None;
     }
-    *left -= size;
+    *remaining_bytes -= size;
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
     for line in text.trim_start_matches('\u{feff}').lines() {

@@ -26,7 +26,7 @@ const LANGUAGES: &[(SupportLang, &str)] = &[
 ];
 
 /// Finds a language by name.
-pub(super) fn named(name: &str) -> Result<SupportLang, Problem> {
+pub(super) fn by_name(name: &str) -> Result<SupportLang, Problem> {
     let found: Option<SupportLang> = name.parse().ok();
     found.filter(|language| is_known(*language)).ok_or_else(|| {
         let names: Vec<_> = LANGUAGES.iter().map(|(_, name)| *name).collect();
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn every_language_has_a_grammar() {
         for (language, name) in LANGUAGES {
-            assert_eq!(named(name).unwrap(), *language);
+            assert_eq!(by_name(name).unwrap(), *language);
             assert!(!language.ast_grep("a").root().kind().is_empty(), "{name}");
         }
-        assert!(named("cobol").is_err());
+        assert!(by_name("cobol").is_err());
         assert!(
-            named("swift").is_err(),
+            by_name("swift").is_err(),
             "known to the library, but not built in"
         );
         assert!(of(Path::new("a.swift")).is_none());

@@ -116,24 +116,24 @@ pub(crate) async fn two_levels(tool_state: &ToolState, path: PathBuf, call: &Cal
     let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
     blocking(move || {
         let mut text = format!("{}:\n", workspace.display(&path));
-        let mut shown = 0;
+        let mut entry_count = 0;
         for entry in visible(&path, &bounds)?.iter().take(MAX_SHOWN) {
             text.push_str(&entry.line());
-            shown += 1;
-            if entry.kind != "folder" || shown > MAX_SHOWN {
+            entry_count += 1;
+            if entry.kind != "folder" || entry_count > MAX_SHOWN {
                 continue;
             }
             // Skip subfolders that cannot be read.
             let inner = visible(&path.join(&entry.name), &bounds).unwrap_or_default();
             for below in inner.iter().take(MAX_INNER) {
                 text.push_str(&format!("  {}", below.line()));
-                shown += 1;
+                entry_count += 1;
             }
             if inner.len() > MAX_INNER {
                 text.push_str(&format!("  [and {} more]\n", inner.len() - MAX_INNER));
             }
         }
-        if shown >= MAX_SHOWN {
+        if entry_count >= MAX_SHOWN {
             text.push_str("[truncated: list subfolders with LS]\n");
         }
         Ok(Reply::text(text))

@@ -110,7 +110,7 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
         .language
         .as_deref()
         .filter(|name| !name.is_empty());
-    let language = language.map(languages::named).transpose()?;
+    let language = language.map(languages::by_name).transpose()?;
     let root = start(workspace, arguments.path.as_deref())?;
     // A single file is parsed as the given language, whatever its extension is.
     let is_one_file = root.is_file();
@@ -122,7 +122,7 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
     if let Some(language) = language {
         patterns.of(language).map_err(invalid_pattern)?;
     }
-    let mut found = Found::default();
+    let mut matches = Matches::default();
     let end = walk.visit(bounds, |path| {
         let own = match language {
             Some(language) if is_one_file => Some(language),
@@ -132,9 +132,9 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
         if let Some(own) = own
             && let Ok(pattern) = patterns.of(own)
         {
-            found.search_file(workspace, path, own, pattern, bounds);
+            matches.search_file(workspace, path, own, pattern, bounds);
         }
-        if found.is_full {
+        if matches.is_full {
             WalkState::Quit
         } else {
             WalkState::Continue
@@ -150,7 +150,7 @@ fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> 
     {
         return Err(invalid_pattern(mistake));
     }
-    Ok(found.reply(end))
+    Ok(matches.reply(end))
 }
 
 fn invalid_pattern(mistake: &String) -> Problem {
@@ -188,15 +188,15 @@ impl Patterns<'_> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Matches {
     result: TreeResult,
-    shown: String,
+    text: String,
     is_full: bool,
     /// Number of files that are nested too deeply.
     too_deep: usize,
 }
 
-impl Found {
+impl Matches {
     fn search_file(
         &mut self,
         workspace: &Workspace,
@@ -238,13 +238,13 @@ impl Found {
             let Some(place) = pattern.match_node(part) else {
                 continue;
             };
-            if self.result.matches.len() == MAX_MATCHES || self.shown.len() > MAX_SHOWN {
+            if self.result.matches.len() == MAX_MATCHES || self.text.len() > MAX_SHOWN {
                 self.is_full = true;
                 return;
             }
             let (line, end_line) = (place.start_pos().line() + 1, place.end_pos().line() + 1);
             let text = shortened(&place.text());
-            self.shown.push_str(&format!("{name}:{line}:\n{text}"));
+            self.text.push_str(&format!("{name}:{line}:\n{text}"));
             self.result.matches.push(Match {
                 path: name.clone(),
                 line,
@@ -256,7 +256,7 @@ impl Found {
     }
 
     fn reply(mut self, end: End) -> Reply {
-        let mut text = self.shown;
+        let mut text = self.text;
         if self.result.matches.is_empty() {
             text = "no code matches the pattern\n".to_owned();
         } else {

@@ -75,10 +75,14 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_accepted_with_any_host_name() {
         let env = TestEnv::new();
-        let shown = |token| [("x-access-token", token), ("origin", "https://page.test")];
-        let accepted = env.send_from_cloud("GET", "/health", &shown("token")).await;
+        let headers = |token| [("x-access-token", token), ("origin", "https://page.test")];
+        let accepted = env
+            .send_from_cloud("GET", "/health", &headers("token"))
+            .await;
         assert_eq!(accepted.status(), StatusCode::OK);
-        let refused = env.send_from_cloud("GET", "/health", &shown("wrong")).await;
+        let refused = env
+            .send_from_cloud("GET", "/health", &headers("wrong"))
+            .await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     }
 

@@ -51,7 +51,7 @@ async fn every_file_is_listed_once_over_the_pages() {
 }
 
 #[test]
-fn what_was_not_looked_at_in_time_is_not_taken_for_the_end() {
+fn a_listing_that_timed_out_is_not_taken_for_the_end() {
     let env = TestEnv::new();
     for number in 0..3 {
         env.file(&format!("{number}.txt"), "x");

@@ -118,7 +118,7 @@ impl SessionManager for Sessions {
         Ok(self.local.has_session(id).await?)
     }
 
-    /// The library also calls this for sessions that ended by themselves.
+    /// The library also calls this for sessions that have ended already.
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.activity().remove(id);
         Ok(self.local.close_session(id).await?)

@@ -69,9 +69,9 @@ impl TestEnv {
         let response = self.hello().await;
         assert_eq!(response.status(), StatusCode::OK);
         let id = response.headers()["mcp-session-id"].to_str().unwrap();
-        let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let begun = self.post(Some(id), begun).await;
-        assert_eq!(begun.status(), StatusCode::ACCEPTED);
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let initialized = self.post(Some(id), initialized).await;
+        assert_eq!(initialized.status(), StatusCode::ACCEPTED);
         id.to_owned()
     }
 
@@ -88,7 +88,7 @@ impl TestEnv {
         is_there
     }
 
-    /// Begins a call that does not end by itself, and hangs up: it could be taken up again.
+    /// Begins a call that never returns, and disconnects: the client could resume it.
     async fn call(&self, session: &str) {
         let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
             "name": "run_command", "arguments": {"command": "sleep 1000", "timeout": 180}}});
@@ -132,7 +132,7 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     let fifth = env.begin().await;
     assert!(!env.is_there(&fourth).await, "nobody listens to it");
     assert!(env.is_there(&first).await && env.is_there(&third).await);
-    // Whoever has hung up does not listen.
+    // A client that has disconnected does not listen.
     drop(stream);
     assert!(env.is_there(&fifth).await);
     env.begin().await;
@@ -147,9 +147,9 @@ async fn what_needs_no_session_is_answered_when_there_is_no_room() {
     env.call(&only).await;
     let refused = env.hello().await;
     assert!(!refused.status().is_success());
-    let words = to_bytes(refused.into_body(), 100_000).await.unwrap();
-    let words = String::from_utf8_lossy(&words).into_owned();
-    assert!(words.contains("calls in progress"), "{words}");
+    let text = to_bytes(refused.into_body(), 100_000).await.unwrap();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("calls in progress"), "{text}");
     let version = "2026-07-28";
     let headers = [
         ("accept", "application/json, text/event-stream"),
@@ -182,18 +182,18 @@ fn message<T: serde::de::DeserializeOwned>(message: Value) -> T {
 
 // The time there is nobody's but the test's.
 #[tokio::test(start_paused = true)]
-async fn a_session_ends_when_nobody_uses_it_but_not_during_a_call() {
+async fn an_unused_session_ends_but_not_during_a_call() {
     let life = Duration::from_secs(3600);
     let sessions = Sessions::with(10, life);
-    let (id, mut way) = sessions.create_session().await.unwrap();
+    let (id, mut transport) = sessions.create_session().await.unwrap();
     let hello = message(
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
     );
     let answered = async {
-        way.receive().await.unwrap();
+        transport.receive().await.unwrap();
         let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {}});
-        way.send(message(answer)).await.unwrap();
+        transport.send(message(answer)).await.unwrap();
     };
     let (greeted, ()) = tokio::join!(sessions.initialize_session(&id, hello), answered);
     greeted.unwrap();
@@ -202,19 +202,19 @@ async fn a_session_ends_when_nobody_uses_it_but_not_during_a_call() {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "codex"}});
     let stream = sessions.create_stream(&id, message(call)).await.unwrap();
-    // Whoever calls may hang up, and take it up again later.
+    // A client may disconnect during a call, and resume it later.
     drop(stream);
-    way.receive().await.unwrap();
-    let waited = tokio::time::timeout(long, way.receive()).await;
+    transport.receive().await.unwrap();
+    let waited = tokio::time::timeout(long, transport.receive()).await;
     assert!(waited.is_err(), "it ended during the call");
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
-    way.send(message(answer)).await.unwrap();
+    transport.send(message(answer)).await.unwrap();
     let stream = sessions.create_standalone_stream(&id).await.unwrap();
-    let waited = tokio::time::timeout(long, way.receive()).await;
+    let waited = tokio::time::timeout(long, transport.receive()).await;
     assert!(waited.is_err(), "it ended while somebody listened");
     drop(stream);
     let idle = Instant::now();
-    assert!(way.receive().await.is_none());
+    assert!(transport.receive().await.is_none());
     let idle = idle.elapsed();
     assert!((life..life * 2).contains(&idle), "{idle:?}");
 }

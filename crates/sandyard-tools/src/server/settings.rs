@@ -143,12 +143,12 @@ async fn register_codex(State(tool_state): State<Arc<ToolState>>) -> Result<Json
     };
     let folder = tool_state.workspace.root().to_owned();
     let report = tool_state.custom.add(CODEX, config, &folder).await;
-    if let Some(why) = report.error {
+    if let Some(reason) = report.error {
         tool_state.custom.remove(CODEX).await;
-        if !lacks_server(&why) {
+        if !has_no_server(&reason) {
             return Err(Refusal {
                 status: StatusCode::BAD_GATEWAY,
-                error: format!("the MCP server of Codex did not start: {why}"),
+                error: format!("the MCP server of Codex did not start: {reason}"),
             });
         }
         // The tool `codex` does the same.
@@ -165,9 +165,9 @@ async fn register_codex(State(tool_state): State<Arc<ToolState>>) -> Result<Json
     })))
 }
 
-fn lacks_server(why: &str) -> bool {
-    let why = why.to_ascii_lowercase();
-    NO_SERVER_ERRORS.iter().any(|error| why.contains(error))
+fn has_no_server(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    NO_SERVER_ERRORS.iter().any(|error| reason.contains(error))
 }
 
 fn is_web_url(text: &str) -> bool {

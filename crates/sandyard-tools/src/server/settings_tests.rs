@@ -58,8 +58,8 @@ impl TestEnv {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Response {
-        let usual = [("content-type", "application/json"), ("host", "localhost")];
-        let headers = [&usual, headers].concat();
+        let default_headers = [("content-type", "application/json"), ("host", "localhost")];
+        let headers = [&default_headers, headers].concat();
         self.send_by(ConnectionSource::Agent, method, path, &headers, body)
             .await
     }
@@ -193,7 +193,7 @@ async fn every_other_request_passes() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_cancels_the_work() {
+async fn a_client_that_disconnects_cancels_the_work() {
     let env = TestEnv::new();
     env.with_small_server().await;
     let slow = env.post("/mcp", json!({"tool": "mcp_small_slow"}));
@@ -291,11 +291,11 @@ async fn codex_is_registered_as_far_as_it_can_be() {
     }
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
     let write = |script: &str| crate::files::test_env::write_program(&program, script);
-    for words in [
+    for error in [
         "Error: stdin is not a terminal",
         "error: unrecognized subcommand",
     ] {
-        write(&format!("#!/bin/sh\necho '{words}' >&2; exit 1\n"));
+        write(&format!("#!/bin/sh\necho '{error}' >&2; exit 1\n"));
         let (status, answer) = env.post("/register-codex", json!({})).await;
         assert_eq!((status, &answer["success"]), (StatusCode::OK, &json!(true)));
         assert_eq!(answer["tools"], json!(["codex"]), "{answer}");

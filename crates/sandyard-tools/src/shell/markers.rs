@@ -37,13 +37,13 @@ impl MarkerParser {
         let mut at = 0;
         while let Some(found) = self.next_candidate(&pending, at) {
             match self.marker_at(&pending[found..]) {
-                Found::No => at = found + 1,
-                Found::Incomplete => {
+                Scan::No => at = found + 1,
+                Scan::Incomplete => {
                     emit_output(&pending[output_from..found], &mut emit);
                     self.pending = pending.split_off(found);
                     return;
                 }
-                Found::Marker(marker, length) => {
+                Scan::Marker(marker, length) => {
                     emit_output(&pending[output_from..found], &mut emit);
                     emit(marker);
                     at = found + length;
@@ -60,19 +60,19 @@ impl MarkerParser {
         Some(from + offset)
     }
 
-    fn marker_at(&self, bytes: &[u8]) -> Found {
+    fn marker_at(&self, bytes: &[u8]) -> Scan {
         let Some(rest) = bytes.strip_prefix(self.start.as_slice()) else {
             return if self.start.starts_with(bytes) {
-                Found::Incomplete
+                Scan::Incomplete
             } else {
-                Found::No
+                Scan::No
             };
         };
         let Some(end) = rest.iter().take(MAX_REST).position(|byte| *byte == END) else {
             return if rest.len() < MAX_REST {
-                Found::Incomplete
+                Scan::Incomplete
             } else {
-                Found::No
+                Scan::No
             };
         };
         let marker = match &rest[..end] {
@@ -80,16 +80,16 @@ impl MarkerParser {
             [b'E', code @ ..] => {
                 match str::from_utf8(code).ok().and_then(|code| code.parse().ok()) {
                     Some(code) => Part::End(code),
-                    None => return Found::No,
+                    None => return Scan::No,
                 }
             }
-            _ => return Found::No,
+            _ => return Scan::No,
         };
-        Found::Marker(marker, self.start.len() + end + 1)
+        Scan::Marker(marker, self.start.len() + end + 1)
     }
 }
 
-enum Found {
+enum Scan {
     Marker(Part<'static>, usize),
     /// More bytes are needed to decide.
     Incomplete,

@@ -20,9 +20,9 @@ impl Program {
     /// bash, or `/bin/sh` if there is no bash.
     pub(super) fn find() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let usual = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+        let default_folders = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
         let bash = std::env::split_paths(&path)
-            .chain(usual)
+            .chain(default_folders)
             .map(|folder| folder.join("bash"));
         match bash
             .filter(|bash| bash.is_absolute())

@@ -87,8 +87,8 @@ pub(super) fn finished(session: &Session, finished: &Finished, first: &str) -> R
     })
 }
 
-/// The reply for a command that is running; `why` says why the call returns now.
-pub(super) fn running(session: &Session, first: &str, why: &str) -> Reply {
+/// The reply for a command that is running; `reason` says why the call returns now.
+pub(super) fn running(session: &Session, first: &str, reason: &str) -> Reply {
     let cwd = session.cwd();
     let state = session.state();
     let (is_running, duration) = match (&state.activity, &state.last) {
@@ -106,7 +106,7 @@ pub(super) fn running(session: &Session, first: &str, why: &str) -> Reply {
         .display()
         .to_string();
     let last = format!(
-        "[{why} It has been running for {}. BashView shows its output, BashWriteToProcess types into it, BashStop stops it. \
+        "[{reason} It has been running for {}. BashView shows its output, BashWriteToProcess types into it, BashStop stops it. \
          Session {} is busy until it ends]",
         seconds(duration),
         session.name

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn shown(stream: &[u8]) -> String {
+fn rendered(stream: &[u8]) -> String {
     let mut whole = Screen::default();
     whole.feed(stream);
     let mut bitwise = Screen::default();
@@ -38,15 +38,15 @@ fn it_is_what_a_person_would_see() {
         ("grüße 你好 👋\n", "grüße 你好 👋"),
         ("", ""),
     ] {
-        assert_eq!(shown(stream.as_bytes()), seen, "{stream:?}");
+        assert_eq!(rendered(stream.as_bytes()), seen, "{stream:?}");
     }
-    assert_eq!(shown(b"a\xff\xc3(b\xe4\xbd"), "a\u{fffd}\u{fffd}(b");
+    assert_eq!(rendered(b"a\xff\xc3(b\xe4\xbd"), "a\u{fffd}\u{fffd}(b");
 }
 
 #[test]
 fn many_lines_keep_their_order_and_spaces() {
     let lines: Vec<_> = (0..300).map(|number| format!("  {number}  ")).collect();
-    assert_eq!(shown(lines.join("\r\n").as_bytes()), lines.join("\n"));
+    assert_eq!(rendered(lines.join("\r\n").as_bytes()), lines.join("\n"));
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn a_line_without_end_and_wild_numbers_stay_within_bounds() {
 
 #[test]
 fn a_sequence_that_never_ends_hides_no_more_than_its_line() {
-    assert_eq!(shown(b"\x1b]0;open\nseen"), "seen");
-    assert_eq!(shown(b"\x1b[12\nseen"), "\nseen");
+    assert_eq!(rendered(b"\x1b]0;open\nseen"), "seen");
+    assert_eq!(rendered(b"\x1b[12\nseen"), "\nseen");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SessionCounters {
     /// Number of the last command that started.
-    pub(super) begun: u64,
+    pub(super) started: u64,
     /// Number of the last command that ended.
     pub(super) finished: u64,
     /// Number of chunks of output.
@@ -207,7 +207,7 @@ impl Session {
         drop(guard);
         self.counters.send_modify(|counters| {
             counters.outputs += 1;
-            counters.begun = has_begun.unwrap_or(counters.begun);
+            counters.started = has_begun.unwrap_or(counters.started);
             counters.finished = has_finished.unwrap_or(counters.finished);
         });
     }

@@ -278,10 +278,10 @@ async fn type_into(session: &Arc<Session>, input: &[u8]) -> Answer {
     };
     let mut counters = session.counters();
     // Input that arrives before the command starts would become a part of the command line.
-    let begun = counters.wait_for(|counters| {
-        counters.begun >= number || counters.finished >= number || counters.is_ended
+    let started = counters.wait_for(|counters| {
+        counters.started >= number || counters.finished >= number || counters.is_ended
     });
-    let _ = timeout(stopping::MAX_BEGIN, begun).await;
+    let _ = timeout(stopping::MAX_BEGIN, started).await;
     counters.mark_unchanged();
     session.write(input).await?;
     let end = Instant::now() + MAX_REACTION;

@@ -30,10 +30,10 @@ const MAX_ROUNDS: usize = 8;
 pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
     // Ctrl-C before the command starts would discard what is still being typed.
     let mut counters = session.counters();
-    let begun = counters.wait_for(|counters| {
-        counters.begun >= number || counters.finished >= number || counters.is_ended
+    let started = counters.wait_for(|counters| {
+        counters.started >= number || counters.finished >= number || counters.is_ended
     });
-    let _ = timeout(MAX_BEGIN, begun).await;
+    let _ = timeout(MAX_BEGIN, started).await;
     let first_signals = [None, Some(Signal::INT), Some(Signal::TERM)];
     let signals = first_signals
         .into_iter()
@@ -100,10 +100,10 @@ fn children_of_command(session: &Session) -> Vec<Pid> {
         Activity::Command(running) => running.since.elapsed(),
         _ => return Vec::new(),
     };
-    let begun = uptime().saturating_sub(age).as_millis();
-    let begun = begun * u128::from(clock_ticks_per_second()) / 1_000;
+    let start_ticks = uptime().saturating_sub(age).as_millis();
+    let start_ticks = start_ticks * u128::from(clock_ticks_per_second()) / 1_000;
     let all = processes();
-    let is_since = |line: &&ProcessInfo| u128::from(line.process.started) >= begun;
+    let is_since = |line: &&ProcessInfo| u128::from(line.process.started) >= start_ticks;
     let own = |line: &&ProcessInfo| line.parent == session.leader.pid && !line.is_dead;
     let own: Vec<_> = all.iter().filter(own).filter(is_since).collect();
     let mut found = Vec::new();

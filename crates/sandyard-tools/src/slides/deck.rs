@@ -53,7 +53,7 @@ struct Metadata {
 
 impl Deck {
     /// Opens a presentation by name.
-    pub(super) fn named(workspace: &Workspace, name: &str) -> Result<Self, Problem> {
+    pub(super) fn open(workspace: &Workspace, name: &str) -> Result<Self, Problem> {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '.');
         if name.is_empty()
             || name.len() > MAX_NAME
@@ -92,7 +92,7 @@ impl Deck {
         &self,
         changed: Option<(u32, Option<String>, Option<String>)>,
     ) -> Result<Vec<Slide>, Problem> {
-        let before = self.listed();
+        let before = self.previous_slides();
         let mut slides = Vec::new();
         for (number, updated) in self.files()? {
             let old = before.get(&number).cloned();
@@ -128,7 +128,7 @@ impl Deck {
     }
 
     /// The previous list; empty if it cannot be read.
-    fn listed(&self) -> BTreeMap<u32, Slide> {
+    fn previous_slides(&self) -> BTreeMap<u32, Slide> {
         let text = change::read(&self.folder.join(METADATA))
             .ok()
             .flatten()

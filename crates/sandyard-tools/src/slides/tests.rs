@@ -7,7 +7,7 @@ fn slide(number: u32, title: &str) -> Value {
     json!({"presentation_name": "talk", "slide_number": number, "content": content, "title": title, "description": "about"})
 }
 
-fn listed(env: &TestEnv) -> Vec<(u64, String)> {
+fn slides(env: &TestEnv) -> Vec<(u64, String)> {
     let metadata: Value =
         serde_json::from_str(&env.content("presentations/talk/metadata.json")).unwrap();
     assert_eq!(metadata["name"], "talk");
@@ -31,11 +31,11 @@ async fn slides_are_written_and_changed_and_listed() {
         env.content("presentations/talk/slide_001.html")
             .contains("<h1>one</h1>")
     );
-    assert_eq!(listed(&env), [(1, "one".into()), (2, "two".into())]);
+    assert_eq!(slides(&env), [(1, "one".into()), (2, "two".into())]);
     let edit = json!({"presentation_name": "talk", "slide_number": 2, "old_string": "two", "new_string": "zwei", "title": "zwei"});
     let diff = env.text("SlideEdit", edit.clone()).await;
     assert!(diff.contains("+") && diff.contains("zwei"), "{diff}");
-    assert_eq!(listed(&env)[1].1, "zwei");
+    assert_eq!(slides(&env)[1].1, "zwei");
     assert!(env.problem("SlideEdit", edit).await.contains("not in"));
     let missing = json!({"presentation_name": "talk", "slide_number": 7, "old_string": "a", "new_string": "b"});
     assert!(
@@ -54,12 +54,12 @@ async fn a_list_that_is_lost_or_behind_is_made_from_the_files() {
     env.file("presentations/talk/notes.html", "no slide");
     env.text("SlideWrite", slide(2, "two")).await;
     assert_eq!(
-        listed(&env),
+        slides(&env),
         [(1, "T1".into()), (2, "two".into()), (3, "three".into())]
     );
     std::fs::remove_file(env.path("presentations/talk/slide_001.html")).unwrap();
     env.text("SlideWrite", slide(2, "again")).await;
-    assert_eq!(listed(&env), [(2, "again".into()), (3, "three".into())]);
+    assert_eq!(slides(&env), [(2, "again".into()), (3, "three".into())]);
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_patch_changes_slides_and_their_list() {
     env.text("SlideWrite", slide(1, "one")).await;
     let input = "*** Begin Patch\n*** Add File: talk/slide_002.html\n+<title>new</title>\n*** Delete File: talk/slide_001.html\n*** End Patch";
     env.text("slide_apply_patch", json!({"input": input})).await;
-    assert_eq!(listed(&env), [(2, "new".into())]);
+    assert_eq!(slides(&env), [(2, "new".into())]);
     let out = "*** Begin Patch\n*** Add File: ../out.html\n+x\n*** End Patch";
     assert!(
         env.problem("slide_apply_patch", json!({"input": out}))

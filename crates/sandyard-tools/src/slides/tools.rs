@@ -89,7 +89,7 @@ pub(crate) fn tools() -> Vec<Tool> {
 }
 
 fn write(workspace: &Workspace, args: Write) -> Answer {
-    let deck = Deck::named(workspace, &args.presentation_name)?;
+    let deck = Deck::open(workspace, &args.presentation_name)?;
     let file = deck.file(workspace, args.slide_number)?;
     if args.content.trim().is_empty() {
         return Err(Problem::new(
@@ -107,7 +107,7 @@ fn write(workspace: &Workspace, args: Write) -> Answer {
 }
 
 fn edit(workspace: &Workspace, args: Edit) -> Answer {
-    let deck = Deck::named(workspace, &args.presentation_name)?;
+    let deck = Deck::open(workspace, &args.presentation_name)?;
     let file = deck.file(workspace, args.slide_number)?;
     let name = workspace.display(&file);
     let _lock = change::lock_changes()?;
@@ -140,7 +140,7 @@ fn patch(workspace: &Workspace, input: &str) -> Answer {
         .filter_map(|file| file.path.parent()?.file_name()?.to_str());
     for name in folders.collect::<BTreeSet<_>>() {
         // A patch may create other files, or remove the last slide.
-        if let Ok(deck) = Deck::named(workspace, name) {
+        if let Ok(deck) = Deck::open(workspace, name) {
             let _ = deck.list(None);
         }
     }

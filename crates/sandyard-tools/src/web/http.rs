@@ -32,9 +32,9 @@ pub(super) async fn body_up_to(
 ) -> Result<(Vec<u8>, bool), Problem> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| problem(&error))? {
-        let room = limit - body.len();
-        if chunk.len() > room {
-            body.extend_from_slice(&chunk[..room]);
+        let remaining_bytes = limit - body.len();
+        if chunk.len() > remaining_bytes {
+            body.extend_from_slice(&chunk[..remaining_bytes]);
             return Ok((body, true));
         }
         body.extend_from_slice(&chunk);

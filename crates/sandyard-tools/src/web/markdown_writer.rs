@@ -53,7 +53,7 @@ impl MarkdownWriter {
     /// All of it.
     pub(super) fn finish(mut self) -> Readable {
         self.end_link();
-        self.readable.title = words(&self.readable.title);
+        self.readable.title = normalize_spaces(&self.readable.title);
         self.readable
             .text
             .truncate(self.readable.text.trim_end().len());
@@ -90,18 +90,18 @@ impl MarkdownWriter {
         text.push_str(word);
     }
 
-    /// Begins a new line, with so many empty ones before it.
+    /// Begins a new line, with `empty` empty lines before it.
     fn line(&mut self, empty: usize) {
         self.space = false;
         let text = &mut self.readable.text;
-        let kept = text.trim_end_matches([' ', '\n']).len();
+        let end = text.trim_end_matches([' ', '\n']).len();
         // Whatever is marked only is still on its line: a number of a list, the bar of a table.
-        if kept == 0 {
+        if end == 0 {
             text.clear();
             return;
         }
-        let breaks = text[kept..].matches('\n').count();
-        text.truncate(kept);
+        let breaks = text[end..].matches('\n').count();
+        text.truncate(end);
         text.push_str(&"\n".repeat(breaks.max(empty + 1)));
     }
 
@@ -118,8 +118,8 @@ impl MarkdownWriter {
             self.skipped = Some((name.to_owned(), 1));
             return;
         }
-        let attribute = |wanted: &str| {
-            let found = tag.attrs.iter().find(|found| &*found.name.local == wanted);
+        let attribute = |name: &str| {
+            let found = tag.attrs.iter().find(|found| &*found.name.local == name);
             found.map(|found| found.value.trim())
         };
         match name {
@@ -250,7 +250,7 @@ impl MarkdownWriter {
                 .join(source)
                 .map_or_else(|_| source.to_owned(), String::from)
         };
-        self.word(&format!("![{}]({source})", words(alt)));
+        self.word(&format!("![{}]({source})", normalize_spaces(alt)));
     }
 
     fn end_link(&mut self) {
@@ -258,7 +258,7 @@ impl MarkdownWriter {
             return;
         };
         let text = &mut self.readable.text;
-        let Some(inner) = text.get(start..).map(words) else {
+        let Some(inner) = text.get(start..).map(normalize_spaces) else {
             // Line breaks have taken its beginning away.
             return;
         };
@@ -275,6 +275,6 @@ fn is_block(name: &str) -> bool {
 }
 
 /// A text with its white space made plain.
-fn words(text: &str) -> String {
+fn normalize_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

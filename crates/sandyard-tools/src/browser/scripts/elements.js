@@ -10,10 +10,10 @@ function (most, life) {
   const height = innerHeight;
   const found = [];
   const elements = [];
-  let looks = 30000;
+  let remainingElements = 30000;
   let more = false;
 
-  const words = (element) => {
+  const describe = (element) => {
     const label = element.labels && element.labels[0] ? element.labels[0].innerText : "";
     const typed = element.type === "password" ? "" : element.value;
     const value = ["INPUT", "TEXTAREA", "SELECT"].includes(element.tagName) ? typed : "";
@@ -31,7 +31,7 @@ function (most, life) {
   };
   const walk = (root, view, left, top, clip, depth) => {
     for (const element of root.querySelectorAll("*")) {
-      if (looks-- <= 0 || found.length >= most) { more = true; return; }
+      if (remainingElements-- <= 0 || found.length >= most) { more = true; return; }
       const box = element.getBoundingClientRect();
       const x1 = Math.max(box.left + left, clip[0]);
       const y1 = Math.max(box.top + top, clip[1]);
@@ -59,7 +59,7 @@ function (most, life) {
       const covered = hit && hit !== element && !element.contains(hit) && !hit.contains(element)
         && !(hit.shadowRoot && hit.shadowRoot.contains(element)) && !(hit.control === element);
       if (covered) continue;
-      const { text, value } = words(element);
+      const { text, value } = describe(element);
       elements.push({
         tag: element.tagName.toLowerCase(),
         kind: element.getAttribute("role") || (element.tagName === "INPUT" ? element.type : "") || "",

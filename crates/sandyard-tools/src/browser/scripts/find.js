@@ -3,9 +3,9 @@ function (selector) {
   const find = (root, depth) => {
     const found = root.querySelector(selector);
     if (found || depth > 8) return found;
-    let left = 20000;
+    let remaining = 20000;
     for (const element of root.querySelectorAll("*")) {
-      if (left-- === 0) break;
+      if (remaining-- === 0) break;
       let inner = element.shadowRoot;
       if (element.tagName === "IFRAME" || element.tagName === "FRAME") {
         try { inner = element.contentDocument; } catch { /* another origin's */ }

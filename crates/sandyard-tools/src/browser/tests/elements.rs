@@ -42,7 +42,7 @@ async fn what_can_be_used_is_listed_and_numbered() {
         seen.has(line);
     }
     for word in ["Hidden", "Away", "Covered", "Below", "Only text", "secret"] {
-        seen.lacks(word);
+        seen.has_not(word);
     }
     seen.has("7 interactive elements");
     // The frame of the first one, which is red, and nothing of it afterwards.
@@ -53,7 +53,7 @@ async fn what_can_be_used_is_listed_and_numbered() {
 }
 
 #[tokio::test]
-async fn options_are_told_and_chosen() {
+async fn options_are_listed_and_chosen() {
     let env = TestEnv::new().await;
     env.show(
         "<button>First</button><select onchange='document.title = this.value + \" \" + event.isTrusted'>\

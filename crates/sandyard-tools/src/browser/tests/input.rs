@@ -147,7 +147,7 @@ async fn keys_do_what_they_do_at_a_desk() {
 }
 
 #[tokio::test]
-async fn things_are_dragged() {
+async fn elements_are_dragged() {
     let env = TestEnv::new().await;
     let drag = async |from: (i32, i32), to: (i32, i32)| {
         let args = json!({

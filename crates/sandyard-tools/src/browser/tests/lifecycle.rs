@@ -29,7 +29,7 @@ fn users_of(folder: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(folder)).collect()
 }
 
-async fn until_nobody_uses(folder: &Path) {
+async fn until_unused(folder: &Path) {
     let until = Instant::now() + Duration::from_secs(90);
     loop {
         let users = users_of(folder);
@@ -48,11 +48,11 @@ async fn one_that_ends_at_its_start_is_started_once_more() {
     let browser = super::super::program::find(|name| std::env::var_os(name)).unwrap();
     let program = env.folder.path().join("program");
     for (times, starts) in [(1, true), (2, false)] {
-        let tries = env.folder.path().join(format!("tries{times}"));
+        let attempts = env.folder.path().join(format!("tries{times}"));
         let text = format!(
-            "#!/bin/sh\necho >> {tries}\n[ $(wc -l < {tries}) -gt {times} ] || {{ echo oh >&2; exit 1; }}\nexec {} \"$@\"\n",
+            "#!/bin/sh\necho >> {attempts}\n[ $(wc -l < {attempts}) -gt {times} ] || {{ echo oh >&2; exit 1; }}\nexec {} \"$@\"\n",
             browser.display(),
-            tries = tries.display(),
+            attempts = attempts.display(),
         );
         std::fs::write(&program, text).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -69,7 +69,7 @@ async fn one_that_ends_at_its_start_is_started_once_more() {
                 );
             }
         }
-        assert_eq!(std::fs::read_to_string(&tries).unwrap(), "\n\n");
+        assert_eq!(std::fs::read_to_string(&attempts).unwrap(), "\n\n");
     }
 }
 
@@ -97,16 +97,16 @@ async fn a_browser_that_was_killed_is_replaced() {
     }
     let url = env.site.page("<title>Two</title>");
     let seen = env.call("browser_navigation", json!({ "url": url })).await;
-    seen.titled("Two").has("was restarted").lacks("[1]");
+    seen.titled("Two").has("was restarted").has_not("[1]");
     assert_ne!(env.process().await.0, id);
-    until_nobody_uses(&folder).await;
+    until_unused(&folder).await;
     env.call("browser_wait", json!({}))
         .await
-        .lacks("was restarted");
+        .has_not("was restarted");
 }
 
 #[tokio::test]
-async fn a_browser_that_is_killed_while_it_works_is_told() {
+async fn a_browser_that_is_killed_during_a_call_is_reported() {
     let env = TestEnv::new().await;
     env.show("<title>One</title>").await;
     let (id, _) = env.process().await;
@@ -142,8 +142,8 @@ async fn a_page_that_crashes_costs_its_tab_only() {
     env.show("<title>Goes on</title>")
         .await
         .titled("Goes on")
-        .lacks("crashed")
-        .lacks("[2]");
+        .has_not("crashed")
+        .has_not("[2]");
 }
 
 #[tokio::test]
@@ -158,9 +158,9 @@ async fn a_restart_forgets_everything() {
     env.call("browser_restart", json!({ "url": url }))
         .await
         .titled("had nothing")
-        .lacks("started again");
+        .has_not("started again");
     assert_ne!(env.process().await.0, id);
-    until_nobody_uses(&folder).await;
+    until_unused(&folder).await;
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn an_unused_browser_ends_and_comes_back() {
     let env = TestEnv::with_limits(|limits| limits.idle = Duration::from_secs(10)).await;
     env.show("<title>One</title>").await;
     let (_, folder) = env.process().await;
-    until_nobody_uses(&folder).await;
+    until_unused(&folder).await;
     assert!(env.tool_state.browser.slot.lock().await.running.is_none());
     env.show("<title>Two</title>").await.titled("Two");
 }
@@ -180,17 +180,17 @@ async fn it_ends_with_the_tool_server_and_leaves_nothing() {
     env.show("<title>One</title>").await;
     let (_, folder) = env.process().await;
     drop(env);
-    until_nobody_uses(&folder).await;
+    until_unused(&folder).await;
 }
 
 #[tokio::test]
-async fn it_ends_at_once_when_it_is_told_to() {
+async fn it_ends_at_once_when_it_is_closed() {
     let env = TestEnv::new().await;
     env.show("<title>One</title>").await;
     let (_, folder) = env.process().await;
     env.tool_state.browser.end_now();
     assert!(!folder.exists());
-    until_nobody_uses(&folder).await;
+    until_unused(&folder).await;
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ use crate::reply::Reply;
 use crate::tool_state::ToolState;
 
 /// One browser at a time: they are large.
-static ONE: Mutex<()> = Mutex::const_new(());
+static BROWSER_LOCK: Mutex<()> = Mutex::const_new(());
 
 /// A tool_state with a browser, and a site for it to go to.
 struct TestEnv {
@@ -57,7 +57,7 @@ impl TestEnv {
     }
 
     async fn with_limits(change: impl FnOnce(&mut super::Limits)) -> Self {
-        let browser = ONE.lock().await;
+        let browser = BROWSER_LOCK.lock().await;
         let folder = tempfile::tempdir().unwrap();
         let mut tool_state = ToolState::new(Options {
             workspace: folder.path().to_owned(),
@@ -133,20 +133,20 @@ impl Seen {
     }
 
     #[track_caller]
-    fn has(&self, words: &str) -> &Self {
+    fn has(&self, text: &str) -> &Self {
         assert!(
-            !self.is_error && self.text.contains(words),
-            "{words:?} is not in: {}",
+            !self.is_error && self.text.contains(text),
+            "{text:?} is not in: {}",
             self.text
         );
         self
     }
 
     #[track_caller]
-    fn lacks(&self, words: &str) -> &Self {
+    fn has_not(&self, text: &str) -> &Self {
         assert!(
-            !self.is_error && !self.text.contains(words),
-            "{words:?} is in: {}",
+            !self.is_error && !self.text.contains(text),
+            "{text:?} is in: {}",
             self.text
         );
         self
@@ -158,10 +158,10 @@ impl Seen {
     }
 
     #[track_caller]
-    fn refused(&self, words: &str) -> &Self {
+    fn refused(&self, text: &str) -> &Self {
         assert!(
-            self.is_error && self.text.contains(words),
-            "{words:?} is not refused: {}",
+            self.is_error && self.text.contains(text),
+            "{text:?} is not refused: {}",
             self.text
         );
         self

@@ -56,9 +56,9 @@ async fn what_cannot_be_opened_says_why() {
         .await
         .refused("ERR_UNSAFE_PORT");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = closed.local_addr().unwrap();
+    let unused_address = closed.local_addr().unwrap();
     drop(closed);
-    open(nobody.to_string())
+    open(unused_address.to_string())
         .await
         .refused("no program listens there");
     open("file:///etc/passwd".into())
@@ -104,7 +104,7 @@ async fn what_cannot_be_opened_says_why() {
 }
 
 #[tokio::test]
-async fn a_link_whose_page_does_not_come_is_told() {
+async fn a_link_whose_page_does_not_load_is_reported() {
     let env = TestEnv::with_limits(|limits| {
         limits.navigation = Duration::from_secs(20);
         limits.load = Duration::from_secs(5);
@@ -121,7 +121,7 @@ async fn a_link_whose_page_does_not_come_is_told() {
     env.show("<title>After</title>")
         .await
         .titled("After")
-        .lacks("still loading");
+        .has_not("still loading");
 }
 
 #[tokio::test]
@@ -138,7 +138,9 @@ async fn links_do_not_lead_out_of_the_workspace() {
         .await
         .titled("Here");
     let seen = env.call("browser_click", json!({ "selector": "a" })).await;
-    seen.has("was left").lacks("root:").has("URL: about:blank");
+    seen.has("was left")
+        .has_not("root:")
+        .has("URL: about:blank");
 }
 
 #[tokio::test]

@@ -27,13 +27,13 @@ impl Site {
     pub(super) async fn start() -> Self {
         let pages = Pages::default();
         let never = Arc::new(Notify::new());
-        let asked = never.clone();
+        let requested = never.clone();
         let router = Router::new()
             .route("/page/{number}", get(page))
             .route(
                 "/never",
                 get(move || {
-                    asked.notify_one();
+                    requested.notify_one();
                     std::future::pending::<String>()
                 }),
             )
@@ -57,8 +57,8 @@ impl Site {
 
     /// Waits until somebody waits for the page that never comes.
     pub(super) async fn until_never_is_asked_for(&self) {
-        let asked = tokio::time::timeout(Duration::from_secs(90), self.never.notified());
-        asked.await.expect("it is asked for");
+        let requested = tokio::time::timeout(Duration::from_secs(90), self.never.notified());
+        requested.await.expect("it is asked for");
     }
 
     /// The address of a new page.

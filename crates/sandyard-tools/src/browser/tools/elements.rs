@@ -176,17 +176,17 @@ async fn choose(tool_state: Arc<ToolState>, args: Choice) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Chose {chosen:?}.")).await
 }
 
-fn problem(found: &Value, index: usize) -> Result<(), Problem> {
-    let message = match found["problem"].as_str() {
+fn problem(result: &Value, index: usize) -> Result<(), Problem> {
+    let message = match result["problem"].as_str() {
         None => return Ok(()),
         Some("other") => format!(
             "element {index} is not a drop-down list but {}: click it and choose from the menu that opens",
-            found["tag"]
+            result["tag"]
         ),
         Some("off") => "the list or the option is disabled".to_owned(),
         Some("none") => format!(
             "the option does not exist; the options are {}",
-            short(&found["options"].to_string(), 4000)
+            short(&result["options"].to_string(), 4000)
         ),
         Some(_) => format!(
             "element {index} is no longer on this page: call browser_view_interactive_elements again for the numbers"

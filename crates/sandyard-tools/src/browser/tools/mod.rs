@@ -49,7 +49,7 @@ async fn observe_after_load(
 /// Waits for the current page to load after an action, which may have changed the current tab.
 async fn wait_for_load(browser: &BrowserGuard) -> Result<LoadState, Problem> {
     let deadline = Instant::now() + browser.limits.load;
-    let mut tries = 0;
+    let mut retries = 0;
     loop {
         match browser
             .running()?
@@ -59,7 +59,7 @@ async fn wait_for_load(browser: &BrowserGuard) -> Result<LoadState, Problem> {
             .await
         {
             // A page may close itself; then there is another current tab.
-            Err(Failure::Closed) if tries < 3 => tries += 1,
+            Err(Failure::Closed) if retries < 3 => retries += 1,
             other => return Ok(other?),
         }
     }

@@ -130,7 +130,7 @@ async fn enter_one(
     }
     typing::text(page, &text.text).await?;
     if text.press_enter == Some(true) {
-        typing::named(page, "Enter").await?;
+        typing::press(page, "Enter").await?;
     }
     Ok(focus != "nothing")
 }

@@ -45,12 +45,12 @@ pub(super) fn change(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, P
     Ok(text)
 }
 
-struct Place {
+struct LineRange {
     start: usize,
     end: usize,
 }
 
-fn locate(lines: &[&str], from: usize, hunk: &Hunk) -> Result<Place, String> {
+fn locate(lines: &[&str], from: usize, hunk: &Hunk) -> Result<LineRange, String> {
     let mut from = from;
     for header in &hunk.headers {
         let found =
@@ -73,7 +73,7 @@ fn locate(lines: &[&str], from: usize, hunk: &Hunk) -> Result<Place, String> {
         } else {
             from
         };
-        return Ok(Place { start, end: start });
+        return Ok(LineRange { start, end: start });
     }
     let mut found = find(lines, &old, from, hunk.is_at_end);
     if found.is_none()
@@ -86,18 +86,18 @@ fn locate(lines: &[&str], from: usize, hunk: &Hunk) -> Result<Place, String> {
     }
     let start = found.ok_or_else(|| not_found(lines, &old, from, hunk.is_at_end))?;
     let end = start + old.len();
-    Ok(Place { start, end })
+    Ok(LineRange { start, end })
 }
 
 /// Where these lines are, exactly or but for spaces at their ends.
-fn find(lines: &[&str], wanted: &[&str], from: usize, is_at_end: bool) -> Option<usize> {
-    let last = lines.len().checked_sub(wanted.len())?;
+fn find(lines: &[&str], expected: &[&str], from: usize, is_at_end: bool) -> Option<usize> {
+    let last = lines.len().checked_sub(expected.len())?;
     let first = if is_at_end { last.max(from) } else { from };
     let exactly = |a: &str, b: &str| a == b;
     let nearly = |a: &str, b: &str| a.trim_end() == b.trim_end();
     let fits = |at: usize, same: &dyn Fn(&str, &str) -> bool| {
-        let there = &lines[at..at + wanted.len()];
-        there.iter().zip(wanted).all(|(a, b)| same(a, b))
+        let there = &lines[at..at + expected.len()];
+        there.iter().zip(expected).all(|(a, b)| same(a, b))
     };
     (first..=last)
         .find(|at| fits(*at, &exactly))

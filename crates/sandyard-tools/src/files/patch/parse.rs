@@ -111,15 +111,15 @@ impl<'a> Reader<'a> {
 
     fn section(&mut self, line: &str) -> Result<Section, Problem> {
         if let Some(path) = line.strip_prefix(ADD) {
-            self.add(named(path, self.at)?)
+            self.add(parse_path(path, self.at)?)
         } else if let Some(path) = line.strip_prefix(DELETE) {
-            let path = named(path, self.at)?;
+            let path = parse_path(path, self.at)?;
             match self.next_inside() {
                 None => Ok(Section::Delete { path }),
                 Some(line) => Err(self.wrong(&path, line, "nothing may follow a deletion")),
             }
         } else if let Some(path) = line.strip_prefix(UPDATE) {
-            self.update(named(path, self.at)?)
+            self.update(parse_path(path, self.at)?)
         } else {
             Err(Problem::new(format!(
                 "line {} of the patch must begin a file (\"*** Add File: PATH\", \"*** Delete File: PATH\" or \
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         let mut is_first = true;
         while let Some(line) = self.next_inside() {
             if let Some(target) = line.strip_prefix(MOVE).filter(|_| is_first) {
-                move_to = Some(named(target, self.at)?);
+                move_to = Some(parse_path(target, self.at)?);
             } else if line == "@@" || line.starts_with("@@ ") {
                 if !hunk.lines.is_empty() {
                     hunks.push(std::mem::take(&mut hunk));
@@ -201,16 +201,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn wrong(&self, path: &str, line: &str, why: &str) -> Problem {
+    fn wrong(&self, path: &str, line: &str, reason: &str) -> Problem {
         let shown: String = line.chars().take(200).collect();
         Problem::new(format!(
-            "line {} of the patch ({path}) is wrong, {why}: {shown:?}",
+            "line {} of the patch ({path}) is wrong, {reason}: {shown:?}",
             self.at
         ))
     }
 }
 
-fn named(path: &str, line: usize) -> Result<String, Problem> {
+fn parse_path(path: &str, line: usize) -> Result<String, Problem> {
     let path = path.trim();
     if path.is_empty() {
         return Err(Problem::new(format!(

@@ -100,7 +100,7 @@ impl Plan {
     fn delete(&mut self, path: &str, real: PathBuf) -> Result<(), Problem> {
         if let Some(file) = self.files.get_mut(&real) {
             let was = file.will_be.take();
-            return was.map(|_| ()).ok_or_else(|| gone(path));
+            return was.map(|_| ()).ok_or_else(|| removed_earlier(path));
         }
         let metadata = real
             .symlink_metadata()
@@ -118,7 +118,7 @@ impl Plan {
     /// A file's text as it is at this place of the patch.
     fn text(&mut self, path: &str, real: &Path) -> Result<String, Problem> {
         if let Some(file) = self.files.get(real) {
-            return file.will_be.clone().ok_or_else(|| gone(path));
+            return file.will_be.clone().ok_or_else(|| removed_earlier(path));
         }
         let text = change::read(real)?.ok_or_else(|| {
             Problem::new(format!(
@@ -214,6 +214,6 @@ impl<'a> Done<'a> {
     }
 }
 
-fn gone(path: &str) -> Problem {
+fn removed_earlier(path: &str) -> Problem {
     Problem::new(format!("an earlier part of the patch removes {path}"))
 }

@@ -15,9 +15,9 @@ async fn apply(env: &TestEnv, body: &str) -> String {
     env.text("apply_patch", patch(body)).await
 }
 
-async fn refuse(env: &TestEnv, body: &str, words: &str) {
+async fn refuse(env: &TestEnv, body: &str, expected: &str) {
     let problem = env.problem("apply_patch", patch(body)).await;
-    assert!(problem.contains(words), "{words}: {problem}");
+    assert!(problem.contains(expected), "{expected}: {problem}");
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn files_are_added_updated_moved_and_deleted_together() {
     env.file("gone.bin", b"\0\xff");
     env.file("from.sh", "#!/bin/sh\necho hello\n");
     std::fs::set_permissions(env.path("from.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let told = apply(
+    let reply = apply(
         &env,
         "*** Add File: new/file.txt\n+first\n+\n+third\n*** Update File: old.txt\n@@\n a\n-b\n+B\n c\n\
          *** Delete File: gone.bin\n\
@@ -55,7 +55,7 @@ async fn files_are_added_updated_moved_and_deleted_together() {
         "A bin/to.sh",
         "-b\n+B",
     ] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(reply.contains(line), "{line}: {reply}");
     }
     let left: Vec<_> = std::fs::read_dir(env.path(""))
         .unwrap()

@@ -24,7 +24,7 @@ const MAX_STREAMS: usize = 64 * 1024 * 1024;
 
 thread_local! {
     /// Remaining decompressed size of object streams in the document that this thread reads.
-    static LEFT: Cell<usize> = const { Cell::new(MAX_STREAMS) };
+    static REMAINING_BYTES: Cell<usize> = const { Cell::new(MAX_STREAMS) };
 }
 
 /// The text of some pages.
@@ -52,13 +52,13 @@ fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
         max_decompressed_size: Some(MAX_STREAM),
         ..LoadOptions::default()
     };
-    LEFT.set(MAX_STREAMS);
+    REMAINING_BYTES.set(MAX_STREAMS);
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| {
         Problem::new(format!(
             "the PDF cannot be read: {error}; try a command (pdftotext, qpdf)"
         ))
     })?;
-    if LEFT.get() == 0 {
+    if REMAINING_BYTES.get() == 0 {
         return Err(Problem::new(
             "the decompressed PDF is too large: use a command (pdftotext)",
         ));
@@ -120,11 +120,11 @@ fn within_bounds(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)
         return Some((id, object.clone()));
     };
     if stream.dict.has_type(b"ObjStm") {
-        let limit = MAX_STREAM.min(LEFT.get());
+        let limit = MAX_STREAM.min(REMAINING_BYTES.get());
         // Also none when the size is exactly the limit.
         let unpacked = stream.get_plain_content_with_limit(limit).ok();
         let size = unpacked.as_ref().map_or(limit, Vec::len);
-        LEFT.set(LEFT.get() - size.min(limit));
+        REMAINING_BYTES.set(REMAINING_BYTES.get() - size.min(limit));
         unpacked?;
     }
     // The parser takes only objects of object streams from here, and those are never streams.

@@ -34,7 +34,7 @@ pub(super) fn text(document: &Document, page: ObjectId, bounds: &Bounds) -> lopd
         writer: TextWriter::default(),
         encodings: HashMap::new(),
         forms: 0,
-        room: MAX_PAGE,
+        remaining_bytes: MAX_PAGE,
         is_short: false,
     };
     reader.draw(&content, &resources, 0)?;
@@ -59,7 +59,7 @@ struct Reader<'a> {
     /// How many forms have been drawn.
     forms: usize,
     /// What forms may still unpack to.
-    room: usize,
+    remaining_bytes: usize,
     /// Whether a form was left out.
     is_short: bool,
 }
@@ -101,12 +101,12 @@ impl<'a> Reader<'a> {
     fn draw_form(&mut self, form: &'a Stream, around: &Resources<'a>, depth: usize) {
         self.forms += 1;
         let may_go_on = depth <= MAX_DEPTH && self.forms <= MAX_FORMS && !self.bounds.are_over();
-        let content = may_go_on.then(|| form.get_plain_content_with_limit(self.room));
+        let content = may_go_on.then(|| form.get_plain_content_with_limit(self.remaining_bytes));
         let Some(Ok(content)) = content else {
             self.is_short = true;
             return;
         };
-        self.room -= content.len().min(self.room);
+        self.remaining_bytes -= content.len().min(self.remaining_bytes);
         let own = form.dict.get_deref(b"Resources", self.document);
         let own = own.and_then(Object::as_dict).ok();
         let resources = own.map_or_else(|| around.clone(), |own| vec![own]);
@@ -127,8 +127,8 @@ impl<'a> Reader<'a> {
     fn encoding(&mut self, resources: &Resources<'a>, name: &[u8]) -> Option<Rc<Encoding<'a>>> {
         let font = self.find(resources, b"Font", name)?.as_dict().ok()?;
         let (document, bounds) = (self.document, self.bounds);
-        let known = self.encodings.entry(std::ptr::from_ref(font));
-        known
+        let encoding = self.encodings.entry(std::ptr::from_ref(font));
+        encoding
             .or_insert_with(|| {
                 if bounds.are_over() {
                     return None;

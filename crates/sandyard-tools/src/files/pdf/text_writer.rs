@@ -16,7 +16,7 @@ pub(super) struct TextWriter<'a> {
     at: (f32, f32),
     scale: f32,
     /// Number of characters since the last move.
-    shown: usize,
+    char_count: usize,
 }
 
 /// A font in a size.
@@ -60,12 +60,12 @@ impl TextWriter<'_> {
         let across = (at.0 - self.at.0).abs();
         if (at.1 - self.at.1).abs() > size * 0.3 {
             self.new_line();
-        } else if self.shown > 1 || across > size * 0.9 {
+        } else if self.char_count > 1 || across > size * 0.9 {
             // Documents that place every letter move by less than one.
             self.space();
         }
         self.at = at;
-        self.shown = 0;
+        self.char_count = 0;
     }
 
     fn show(&mut self, operand: &Object) {
@@ -80,7 +80,7 @@ impl TextWriter<'_> {
                     self.text
                         .extend(text.chars().filter(|character| !character.is_control()));
                 }
-                self.shown += self.text[before..].chars().count();
+                self.char_count += self.text[before..].chars().count();
             }
             Object::Array(parts) => {
                 for part in parts {
@@ -105,7 +105,7 @@ impl TextWriter<'_> {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
-        self.shown = 0;
+        self.char_count = 0;
     }
 
     fn space(&mut self) {

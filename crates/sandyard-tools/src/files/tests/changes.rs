@@ -23,23 +23,23 @@ fn names(env: &TestEnv) -> Vec<String> {
 #[tokio::test]
 async fn files_are_created_with_their_folders_and_replaced_whole() {
     let env = TestEnv::new();
-    let told = env
+    let reply = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\ntwo\n"}),
         )
         .await;
-    assert_eq!(told, "created a/b/c.txt: 2 lines, 8 bytes");
+    assert_eq!(reply, "created a/b/c.txt: 2 lines, 8 bytes");
     let path = env.path("a/b/c.txt");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
     let before = path.symlink_metadata().unwrap();
-    let told = env
+    let reply = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\nthree\n"}),
         )
         .await;
-    assert!(told.contains("-two\n+three"), "{told}");
+    assert!(reply.contains("-two\n+three"), "{reply}");
     let after = path.symlink_metadata().unwrap();
     assert_eq!(env.content("a/b/c.txt"), "one\nthree\n");
     assert_eq!(
@@ -69,18 +69,18 @@ async fn files_are_created_with_their_folders_and_replaced_whole() {
         before.ino(),
         "whoever reads the old one reads it to its end"
     );
-    let told = env
+    let reply = env
         .text(
             "Write",
             json!({"file_path": "a/b/c.txt", "content": "one\nthree\n"}),
         )
         .await;
-    assert!(told.contains("is unchanged"), "{told}");
+    assert!(reply.contains("is unchanged"), "{reply}");
     env.file("binary", b"\0\xff");
-    let told = env
+    let reply = env
         .text("Write", json!({"file_path": "binary", "content": "x"}))
         .await;
-    assert!(told.starts_with("replaced binary"), "{told}");
+    assert!(reply.starts_with("replaced binary"), "{reply}");
     env.text("write_file", json!({"path": "short", "content": "x"}))
         .await;
     env.text("write_file", json!({"file_path": "short", "content": "y"}))
@@ -136,18 +136,18 @@ async fn a_file_that_may_not_be_written_stays() {
 }
 
 #[tokio::test]
-async fn one_place_is_replaced_and_the_difference_is_told() {
+async fn one_match_is_replaced_and_the_diff_is_returned() {
     let env = TestEnv::new();
     env.file("a", "fn one() {}\nfn two() {}\n");
     std::fs::set_permissions(env.path("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
-    let told = env
+    let reply = env
         .text(
             "Edit",
             json!({"file_path": "a", "old_string": "fn two()", "new_string": "fn three()"}),
         )
         .await;
-    assert!(told.contains("--- a\n+++ a\n@@"), "{told}");
-    assert!(told.contains("-fn two() {}\n+fn three() {}"), "{told}");
+    assert!(reply.contains("--- a\n+++ a\n@@"), "{reply}");
+    assert!(reply.contains("-fn two() {}\n+fn three() {}"), "{reply}");
     assert_eq!(env.content("a"), "fn one() {}\nfn three() {}\n");
     assert_eq!(mode(&env, "a"), 0o700);
     // A sign of regular expressions is none here.
@@ -207,8 +207,8 @@ async fn ends_of_lines_and_the_mark_at_the_start_stay() {
     let env = TestEnv::new();
     env.file("windows", "\u{feff}one\r\ntwo\r\nthree\r\n");
     let edit = json!({"file_path": "windows", "old_string": "one\ntwo", "new_string": "1\n2\n2.5"});
-    let told = env.text("Edit", edit).await;
-    assert!(told.contains("+2.5"), "{told}");
+    let reply = env.text("Edit", edit).await;
+    assert!(reply.contains("+2.5"), "{reply}");
     assert_eq!(env.content("windows"), "\u{feff}1\r\n2\r\n2.5\r\nthree\r\n");
     env.text(
         "Edit",
@@ -274,15 +274,15 @@ async fn a_path_that_names_a_folder_is_refused() {
 async fn a_long_difference_is_cut() {
     let env = TestEnv::new();
     env.file("a", "old\n".repeat(10_000));
-    let told = env
+    let reply = env
         .text(
             "Write",
             json!({"file_path": "a", "content": "new\n".repeat(10_000)}),
         )
         .await;
     assert!(
-        told.len() < 9_000 && told.contains("[truncated: the first 8000 of"),
+        reply.len() < 9_000 && reply.contains("[truncated: the first 8000 of"),
         "{}",
-        told.len()
+        reply.len()
     );
 }

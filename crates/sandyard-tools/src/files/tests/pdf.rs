@@ -91,7 +91,7 @@ async fn the_text_of_pages_is_read() {
 }
 
 #[tokio::test]
-async fn words_are_told_apart_by_where_they_are() {
+async fn words_are_separated_by_their_positions() {
     let env = TestEnv::new();
     let mut document = document(&[&[]]);
     let content = b"BT /F1 12 Tf 72 700 Td [(Wor) 20 (d) -300 (next)] TJ 60 0 Td (third) Tj 1 0 0 1 72 650 Tm (below) Tj ET";
@@ -106,7 +106,7 @@ async fn words_are_told_apart_by_where_they_are() {
     );
 }
 
-/// A page that draws these forms, which are told by their content and know each other by their number.
+/// A page that draws these forms. Each form is given by its content and refers to others by their number.
 fn with_forms(page: &str, forms: &[&str]) -> Vec<u8> {
     let mut document = document(&[&[]]);
     let ids: Vec<_> = forms.iter().map(|_| document.new_object_id()).collect();
@@ -151,11 +151,11 @@ async fn text_in_forms_is_read_where_they_are_drawn() {
 #[tokio::test]
 async fn forms_in_themselves_and_without_end_are_left_out() {
     let env = TestEnv::new();
-    let words = "BT /F1 9 Tf (again) Tj ET /X0 Do /X0 Do ";
+    let recursive = "BT /F1 9 Tf (again) Tj ET /X0 Do /X0 Do ";
     let large = format!("BT /F1 9 Tf (large) Tj ET{}", " ".repeat(3 << 20));
     let many = "/X0 Do ".repeat(100_000);
     for (name, page, forms) in [
-        ("itself", "/X0 Do", [words, words]),
+        ("itself", "/X0 Do", [recursive, recursive]),
         ("large", "/X0 Do /X1 Do", [&large, &large]),
         ("many", &many, ["BT /F1 9 Tf (x) Tj ET", ""]),
     ] {

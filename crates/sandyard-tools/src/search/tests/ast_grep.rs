@@ -20,9 +20,9 @@ async fn code_is_found_by_its_structure() {
         text,
         "a.rs:2:\n    call( 1,\n            2 )\nb.py:2:\n    call(5)\nc.ts:1:\n    call(6)\n[3 matches]\n"
     );
-    let told = reply.structured().unwrap();
-    assert_eq!(told["matches"][0]["end_line"], 3);
-    assert_eq!(told["matches"][1]["language"], "python");
+    let structured = reply.structured().unwrap();
+    assert_eq!(structured["matches"][0]["end_line"], 3);
+    assert_eq!(structured["matches"][1]["language"], "python");
     let one = env
         .text(
             "ASTGrep",

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::files::test_env::TestEnv;
 
-/// Makes a file that was changed so many seconds ago.
+/// Creates a file that was changed `seconds` seconds ago.
 fn old_file(env: &TestEnv, name: &str, seconds: u64) {
     env.file(name, "x");
     let time = SystemTime::now() - Duration::from_secs(seconds);
@@ -56,14 +56,14 @@ async fn much_is_cut_and_nothing_outside_is_found() {
         old_file(&env, &format!("f{number}"), number * 10);
     }
     let reply = env.call("Glob", json!({"pattern": "f*"})).await.unwrap();
-    let told = reply.structured().unwrap();
+    let structured = reply.structured().unwrap();
     assert_eq!(
-        (&told["total"], &told["truncated"]),
+        (&structured["total"], &structured["truncated"]),
         (&json!(250), &json!(true))
     );
-    assert_eq!(told["files"].as_array().unwrap().len(), 200);
+    assert_eq!(structured["files"].as_array().unwrap().len(), 200);
     assert_eq!(
-        (&told["files"][0], &told["files"][199]),
+        (&structured["files"][0], &structured["files"][199]),
         (&json!("f0"), &json!("f199"))
     );
     assert!(
@@ -111,14 +111,14 @@ async fn folders_come_first_and_links_are_marked() {
     let reply = env.call("LS", json!({})).await.unwrap();
     let text = reply.all_text();
     let root = env.path("").canonicalize().unwrap();
-    let wanted = "z/\n.hidden (0)\nb.txt (5)\nlink -> /etc/passwd\nodd\u{fffd}name (0)\npipe [pipe or socket]\n";
-    assert_eq!(text, format!("{}:\n{wanted}", root.display()));
-    let told = reply.structured().unwrap();
+    let expected = "z/\n.hidden (0)\nb.txt (5)\nlink -> /etc/passwd\nodd\u{fffd}name (0)\npipe [pipe or socket]\n";
+    assert_eq!(text, format!("{}:\n{expected}", root.display()));
+    let structured = reply.structured().unwrap();
     assert_eq!(
-        told["entries"][0],
+        structured["entries"][0],
         json!({"name": "z", "kind": "folder", "size": null, "target": null})
     );
-    assert_eq!(told["entries"][3]["target"], "/etc/passwd");
+    assert_eq!(structured["entries"][3]["target"], "/etc/passwd");
     std::fs::create_dir(env.path("empty")).unwrap();
     assert!(
         env.text("LS", json!({"path": "empty"}))

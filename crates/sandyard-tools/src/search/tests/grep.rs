@@ -20,12 +20,12 @@ async fn lines_are_found_in_the_order_of_paths() {
         reply.all_text(),
         "a/x.rs:1:needle 2\na/x.rs:2:needle 3\nb.txt:2:Needle 1\n[3 lines in 2 files]\n"
     );
-    let told = reply.structured().unwrap();
+    let structured = reply.structured().unwrap();
     assert_eq!(
-        told["matches"][2],
+        structured["matches"][2],
         json!({"path": "b.txt", "line": 2, "text": "Needle 1"})
     );
-    assert_eq!(told["truncated"], false);
+    assert_eq!(structured["truncated"], false);
     let part = env
         .text(
             "Grep",
@@ -75,7 +75,7 @@ async fn what_is_hidden_ignored_binary_or_outside_is_left_out() {
             .await;
         assert!(problem.contains("outside of the workspace"), "{problem}");
     }
-    // What is named is looked at.
+    // A file that the call names is searched.
     let named = env
         .text("Grep", json!({"pattern": "needle", "path": ".hidden"}))
         .await;

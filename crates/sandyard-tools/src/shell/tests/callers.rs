@@ -26,25 +26,25 @@ async fn a_cancelled_call_stops_its_command() {
 }
 
 #[tokio::test]
-async fn who_asks_is_told_the_last_line_meanwhile() {
+async fn the_caller_gets_the_last_line_as_progress() {
     let env = TestEnv::new();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = told.clone();
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let writer = messages.clone();
     let call = Call {
-        progress: Progress::new(Arc::new(move |step, words| {
-            heard.lock().unwrap().push((step, words));
+        progress: Progress::new(Arc::new(move |step, text| {
+            writer.lock().unwrap().push((step, text));
             Box::pin(async {})
         })),
         ..Call::quiet()
     };
     let arguments = json!({"session_name": "s", "command": "echo step one; until [ -e go ]; do sleep 0.05; done"});
-    let is_told = || {
-        let told = told.lock().unwrap();
-        told.iter().any(|(_, words)| words == "step one")
+    let has_line = || {
+        let messages = messages.lock().unwrap();
+        messages.iter().any(|(_, text)| text == "step one")
     };
     let wait = async {
         let begin = std::time::Instant::now();
-        while !is_told() {
+        while !has_line() {
             assert!(begin.elapsed() < MAX_WAIT, "it is never told");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -53,10 +53,13 @@ async fn who_asks_is_told_the_last_line_meanwhile() {
     let (reply, ()) = tokio::join!(env.call_as("Bash", arguments, call), wait);
     assert_eq!(reply.unwrap().structured().unwrap()["exit_code"], 0);
     // On a busy machine it may not have printed anything the first times.
-    let told = told.lock().unwrap();
-    let (steps, words): (Vec<u64>, Vec<String>) = told.iter().cloned().unzip();
-    assert!(steps.into_iter().eq(1..=told.len() as u64), "{told:?}");
-    assert_eq!(words.last().unwrap(), "step one");
+    let messages = messages.lock().unwrap();
+    let (steps, text): (Vec<u64>, Vec<String>) = messages.iter().cloned().unzip();
+    assert!(
+        steps.into_iter().eq(1..=messages.len() as u64),
+        "{messages:?}"
+    );
+    assert_eq!(text.last().unwrap(), "step one");
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl TestEnv {
 
     /// Waits until all that the command of session `s` has said is this, if an answer does not have it already, for the same
     /// reason.
-    async fn says(&self, answer: &Reply, output: &str) {
+    async fn expect_output(&self, answer: &Reply, output: &str) {
         if answer.structured().unwrap()["output"] != output {
             self.look_for(|_, seen| seen == output).await;
         }

@@ -28,7 +28,7 @@ async fn terminal_signs_become_plain_text() {
 }
 
 #[tokio::test]
-async fn marks_in_output_fool_nobody() {
+async fn markers_in_output_have_no_effect() {
     let env = TestEnv::new();
     let other = command_input::nonce();
     assert_ne!(other, command_input::nonce());

@@ -1,4 +1,4 @@
-//! Commands that end by themselves.
+//! Commands that end without being stopped.
 
 use serde_json::json;
 
@@ -238,11 +238,11 @@ async fn sessions_begin_in_their_folder() {
         env.run("pwd").await.0,
         env.root().join("a/it's").to_str().unwrap()
     );
-    let again = env
+    let second = env
         .call("BashInit", json!({"session_name": "s"}))
         .await
         .unwrap_err();
-    assert!(again.to_string().contains("already"), "{again}");
+    assert!(second.to_string().contains("already"), "{second}");
     for (folder, part) in [
         ("/etc", "outside"),
         ("..", "outside"),

@@ -8,7 +8,7 @@ use super::TestEnv;
 use crate::reply::MAX_TEXT;
 
 #[tokio::test]
-async fn sessions_work_side_by_side_and_there_are_only_so_many() {
+async fn sessions_run_in_parallel_up_to_a_limit() {
     let env = TestEnv::new();
     for round in 0..4 {
         let calls = (0..MAX_SESSIONS).map(|number| {
@@ -54,7 +54,7 @@ async fn sessions_work_side_by_side_and_there_are_only_so_many() {
 }
 
 #[tokio::test]
-async fn of_two_at_once_in_one_session_one_is_told_that_it_is_busy() {
+async fn of_two_calls_at_once_in_one_session_one_is_refused_as_busy() {
     let env = TestEnv::new();
     let calls = (0..5).map(|_| {
         env.call(
@@ -81,7 +81,7 @@ async fn views_of_unknown_sessions_name_those_there_are() {
     assert!(problem.to_string().contains("existing: s"), "{problem}");
     let all = env.call("BashView", json!({})).await.unwrap();
     assert!(all.all_text().starts_with("[s: idle"), "{}", all.all_text());
-    // Told twice, it is shown once; and nobody has so many.
+    // A name that is repeated is shown once; and no caller has 10,000 sessions.
     let twice = json!({"session_names": vec!["s"; 10_000]});
     let once = env.call("BashView", twice).await.unwrap();
     assert_eq!(once.all_text(), all.all_text());
@@ -96,15 +96,15 @@ async fn views_of_unknown_sessions_name_those_there_are() {
 }
 
 #[tokio::test]
-async fn of_long_commands_and_of_the_output_of_many_a_part_is_told() {
+async fn long_commands_and_the_output_of_many_sessions_are_truncated() {
     let env = TestEnv::new();
     let long = format!("sleep 1000; : {}", "x".repeat(100_000));
     env.start(&long).await;
     for tool in ["BashList", "BashView"] {
         let reply = env.call(tool, json!({})).await.unwrap();
-        let told = &reply.structured().unwrap()["sessions"][0]["command"];
-        let told = told.as_str().unwrap();
-        assert!(told.starts_with("sleep 1000; : xxx") && told.len() < 200);
+        let command = &reply.structured().unwrap()["sessions"][0]["command"];
+        let command = command.as_str().unwrap();
+        assert!(command.starts_with("sleep 1000; : xxx") && command.len() < 200);
     }
     env.stop().await.unwrap();
     let calls = (0..20).map(|number| {
@@ -118,10 +118,10 @@ async fn of_long_commands_and_of_the_output_of_many_a_part_is_told() {
         assert_eq!(reply.unwrap().structured().unwrap()["exit_code"], 0);
     }
     let reply = env.call("BashView", json!({})).await.unwrap();
-    let told = reply.structured().unwrap()["sessions"].clone();
+    let sessions = reply.structured().unwrap()["sessions"].clone();
     let result = serde_json::to_vec(&reply.into_result()).unwrap();
     assert!(result.len() < 2 * MAX_TEXT, "{}", result.len());
-    for session in told.as_array().unwrap().iter().skip(1) {
+    for session in sessions.as_array().unwrap().iter().skip(1) {
         let output = session["output"].as_str().unwrap();
         assert!(output.starts_with("[truncated: the last 6") && output.ends_with("the end"));
     }

@@ -93,7 +93,7 @@ async fn a_slow_command_goes_on_and_the_session_is_busy() {
         )
         .await
         .unwrap();
-    env.says(&reply, "first\ngot it").await;
+    env.expect_output(&reply, "first\ngot it").await;
     env.ends(&reply, 1).await;
     let seen = env.see("got it").await;
     assert_eq!(
@@ -125,12 +125,12 @@ async fn keys_reach_programs() {
         .call("BashWriteToProcess", write("ial", true))
         .await
         .unwrap();
-    env.says(&reply, "ready\npartial").await;
+    env.expect_output(&reply, "ready\npartial").await;
     let reply = env
         .call("BashWriteToProcess", write("\u{4}", false))
         .await
         .unwrap();
-    env.says(&reply, "ready\npartial\nafter").await;
+    env.expect_output(&reply, "ready\npartial\nafter").await;
     env.ends(&reply, 0).await;
     env.start("bash -c 'echo again; exec sleep 1000'").await;
     env.see("again").await;
@@ -170,11 +170,11 @@ async fn programs_that_take_the_whole_terminal_can_be_seen_and_used() {
         .call("BashWriteToProcess", write("y", false))
         .await
         .unwrap();
-    env.says(&reply, "under\ny").await;
+    env.expect_output(&reply, "under\ny").await;
 }
 
 #[tokio::test]
-async fn input_nobody_read_is_not_run() {
+async fn unread_input_is_not_run() {
     let env = TestEnv::new();
     env.start("echo ready; read x; until [ -e go ]; do sleep 0.05; done")
         .await;
@@ -272,5 +272,5 @@ async fn only_the_command_that_is_meant_is_interrupted() {
     assert!(super::super::stop::interrupt(&session, ended).await);
     let arguments = json!({"session_name": "s", "input": "it"});
     let reply = env.call("BashWriteToProcess", arguments).await.unwrap();
-    env.says(&reply, "ready\ngot it").await;
+    env.expect_output(&reply, "ready\ngot it").await;
 }

@@ -17,18 +17,18 @@ use crate::tool_state::{Credential, ToolState};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nand so on";
 
-type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
 struct TestEnv {
     tool_state: Arc<ToolState>,
     root: String,
-    asked: Asked,
+    requests: Requests,
     _folder: tempfile::TempDir,
 }
 
 impl TestEnv {
     async fn new() -> Self {
-        let asked = Asked::default();
+        let requests = Requests::default();
         let html = "<title>T</title><h1>Hello</h1><script>no()</script><p>see <a href=/x>x</a>";
         let router = Router::new()
             .route("/html", get(async move || Html(html)))
@@ -63,7 +63,7 @@ impl TestEnv {
             .route("/large", get(async || "x".repeat(7 * 1024 * 1024)))
             .route("/tools/web-search", post(search))
             .route("/tools/image-search", post(images))
-            .with_state(asked.clone());
+            .with_state(requests.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let root = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -78,7 +78,7 @@ impl TestEnv {
         Self {
             tool_state: Arc::new(tool_state),
             root,
-            asked,
+            requests,
             _folder: folder,
         }
     }
@@ -120,12 +120,12 @@ fn text_of(result: &Value) -> (String, bool) {
 }
 
 async fn search(
-    State(asked): State<Asked>,
+    State(requests): State<Requests>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> axum::response::Response {
     let key = headers[header::AUTHORIZATION].to_str().unwrap().to_owned();
-    asked.lock().unwrap().push((key, body.clone()));
+    requests.lock().unwrap().push((key, body.clone()));
     if body["query"] == "fail" {
         return (
             StatusCode::PAYMENT_REQUIRED,
@@ -218,8 +218,8 @@ async fn web_search_asks_the_configured_server() {
         "{text}"
     );
     {
-        let asked = env.asked.lock().unwrap();
-        let (key, body) = &asked[0];
+        let requests = env.requests.lock().unwrap();
+        let (key, body) = &requests[0];
         assert_eq!(key, "Bearer the-key");
         assert_eq!(
             *body,
