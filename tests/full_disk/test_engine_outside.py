@@ -98,8 +98,9 @@ def test_what_was_synced_is_there_whenever_the_host_runs_full(small):
 
 def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_sees_it():
     with small_server(SANDBOX_READY="0") as (disk, _, api):
-        api.remove(api.create())
+        first = api.create()
         start_watching(disk)
+        api.remove(first)
         [launcher] = disk.data.launchers()
         [watcher] = [pid for pid in processes.children(launcher) if "sandyard-disks" in processes.cmdline(pid)]
         os.kill(watcher, signal.SIGSTOP)

@@ -60,7 +60,7 @@ fn in_turns<S: Subject + ?Sized, const K: usize>(
         }
     }
     let mut figures: [Figures; K] = std::array::from_fn(|_| Figures::new());
-    for _ in 0..plan.rounds {
+    for _ in 0..plan.round_count {
         for (index, subject) in subjects.iter().enumerate() {
             let count = subject.samples(plan.samples).div_ceil(plan.round_count);
             let round: Vec<[f64; K]> = (0..count)

@@ -58,7 +58,7 @@ impl Reach {
         OperatorRules {
             reachable: Vec::new(),
             denied: self.denied.clone(),
-            own: host_addresses,
+            host_addresses: own,
         }
     }
 }

@@ -17,8 +17,8 @@ pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
     }
     for char in text.chars() {
         let key = Key::of(char);
-        press(page, key.down(0)).await?;
-        press(page, key.up(0)).await?;
+        dispatch_key(page, key.down(0)).await?;
+        dispatch_key(page, key.up(0)).await?;
     }
     Ok(())
 }
@@ -26,7 +26,7 @@ pub(super) async fn text(page: &Page<'_>, text: &str) -> Result<(), Failure> {
 /// Presses a key combination.
 pub(super) async fn chord(page: &Page<'_>, chord: &Chord) -> Result<(), Failure> {
     for event in chord.events() {
-        press(page, event).await?;
+        dispatch_key(page, event).await?;
     }
     Ok(())
 }
@@ -48,6 +48,6 @@ pub(super) async fn press(page: &Page<'_>, name: &str) -> Result<(), Failure> {
     chord(page, &keys).await
 }
 
-async fn press(page: &Page<'_>, event: serde_json::Value) -> Result<(), Failure> {
+async fn dispatch_key(page: &Page<'_>, event: serde_json::Value) -> Result<(), Failure> {
     page.act("Input.dispatchKeyEvent", event).await
 }

@@ -170,12 +170,12 @@ async fn many_requests_at_once_do_not_mix() {
     let (mut program, _) = env.program(site.address, true).await;
     // Before it has heard how many it may send, a program may send too many, and has to send some of them again.
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
-    let Sender::Two(sender) = program else {
+    let Sender::Http2(sender) = program else {
         unreachable!()
     };
     let mut open = tokio::task::JoinSet::new();
     for number in 0..500 {
-        let mut program = Sender::Two(sender.clone());
+        let mut program = Sender::Http2(sender.clone());
         open.spawn(async move {
             let path = format!("/{number}");
             let answer = program.get(&path, &[("x-key", PLACEHOLDER)]).await;
