@@ -58,7 +58,7 @@ impl Reach {
         OperatorRules {
             reachable: Vec::new(),
             denied: self.denied.clone(),
-            host_addresses: own,
+            host_addresses,
         }
     }
 }
