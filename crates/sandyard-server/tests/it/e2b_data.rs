@@ -386,7 +386,7 @@ async fn ports_are_everybodys_or_need_the_sandboxs_token_and_see_nothing_of_ours
     let closed = Sandbox::create(&server, json!({"network": {"allowPublicTraffic": false}})).await;
     closed.listen(ECHO).await;
     let token = closed.traffic.clone().unwrap();
-    // A token may itself begin with any of the two.
+    // The right one may begin with either character.
     let first = if token.starts_with('_') { "-" } else { "_" };
     let wrong = format!("{first}{}", &token[1..]);
     for (token, words) in [
