@@ -1,8 +1,8 @@
-//! Taking `multipart/form-data` apart, all of it at once.
+//! Parses `multipart/form-data` from memory.
 
 use bytes::Bytes;
 
-/// Most parts of a form.
+/// Maximum number of parts of a form.
 const MAX_PARTS: usize = 10_000;
 
 /// One part of a form.
@@ -13,7 +13,7 @@ pub(super) struct Part {
     pub(super) content: Bytes,
 }
 
-/// The parts of a body; none when it is not what it claims to be.
+/// The parts of a body; `None` when it is malformed.
 pub(super) fn parts(content_type: &str, body: &Bytes) -> Option<Vec<Part>> {
     let boundary =
         parameter(content_type, "boundary").filter(|text| (1..=70).contains(&text.len()))?;
@@ -89,11 +89,11 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     None
 }
 
-fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
+fn find(body: &[u8], pattern: &[u8], from: usize) -> Option<usize> {
     let rest = body.get(from..)?;
     let found = rest
-        .windows(wanted.len())
-        .position(|window| window == wanted);
+        .windows(pattern.len())
+        .position(|window| window == pattern);
     found.map(|at| from + at)
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_taken_apart() {
+    fn a_form_is_split_into_parts() {
         let body = "--xx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"/a \\\"b\"\r\n\
                     Content-Type: text/plain\r\n\r\none\r\ntwo\r\n--xx\r\n\
                     content-disposition: form-data; name=other\r\n\r\n\r\n--xx--\r\n";
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_is_none() {
+    fn a_malformed_form_is_none() {
         for body in [
             "",
             "--xx",

@@ -63,10 +63,10 @@ impl NodeConfig {
 
     /// The parsed address.
     pub(super) fn base(&self) -> Result<Url> {
-        let invalid = |why: &str| {
+        let invalid = |reason: &str| {
             ProviderError::new(
                 ProviderErrorKind::Invalid,
-                format!("`{}` is not a valid address of a node: {why}", self.url),
+                format!("`{}` is not a valid address of a node: {reason}", self.url),
             )
         };
         let url = Url::parse(&self.url).map_err(|error| invalid(&error.to_string()))?;
