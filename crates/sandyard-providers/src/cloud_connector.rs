@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -19,13 +18,12 @@ use sandyard_tls::roots;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::http_client::client_builder;
 use api_origin::ApiOrigin;
 pub(crate) use retry_advice::RetryAdvice;
 
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection stays open, and how often a silent one is probed.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Connects to the servers of one cloud.
 #[derive(Clone)]
@@ -56,13 +54,8 @@ impl CloudConnector {
 
     /// A client of the API. It does not follow redirects, so that no other server receives the key.
     pub(crate) fn client(&self) -> Result<Client> {
-        Client::builder()
-            .tls_backend_preconfigured(self.tls.clone())
-            .redirect(Policy::none())
+        client_builder(self.tls.clone(), CONNECT_TIMEOUT)
             .dns_resolver(Arc::new(self.origin.clone()))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE)
             .build()
             .map_err(|error| invalid("failed to create the HTTP client").source(error))
     }

@@ -22,6 +22,8 @@ pub mod docker;
 pub mod e2b;
 pub mod embedded;
 pub mod fake;
+mod hex;
+mod http_client;
 mod maybe_created;
 pub mod node;
 pub mod registry;

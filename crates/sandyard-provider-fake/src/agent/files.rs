@@ -108,11 +108,11 @@ async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
     let query_path = query.get(query::PATH).map(str::to_owned);
     let files = if kind.to_ascii_lowercase().starts_with("multipart/form-data") {
         let malformed = || ConnectError::invalid_argument("the multipart body is malformed");
-        let parts = multipart::parts(&kind, &body).ok_or_else(malformed)?;
-        // Other fields of a form are not files.
-        let files = parts.into_iter().filter(|part| part.name == "file");
+        let files = multipart::files(&kind, body).await.ok_or_else(malformed)?;
+        let path = |path| query_path.clone().or(path);
         files
-            .map(|part| (query_path.clone().or(part.filename), part.content))
+            .into_iter()
+            .map(|(name, content)| (path(name), content))
             .collect()
     } else {
         vec![(query_path, body)]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{DATE, HeaderMap, RETRY_AFTER};
-use sandyard_core::Clock;
+use http::header::{HeaderMap, RETRY_AFTER};
 use sandyard_provider::{ProviderError, Retry};
 
 use crate::date::parse_http_date_ms;
+use crate::http_client::server_time_ms;
 
 /// Maximum wait that a response can ask for.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -72,7 +72,7 @@ fn longest_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
 
 /// Reads seconds, a timestamp in seconds, or a date.
 fn read(text: &str, headers: &HeaderMap) -> Option<Duration> {
-    let until = |moment: f64| moment - now_ms(headers) as f64 / 1000.0;
+    let until = |moment: f64| moment - server_time_ms(headers) as f64 / 1000.0;
     let seconds = match text.parse::<f64>() {
         Ok(number) if number >= MIN_TIMESTAMP => until(number),
         Ok(number) => number,
@@ -81,13 +81,6 @@ fn read(text: &str, headers: &HeaderMap) -> Option<Duration> {
     // A time in the past means no wait; an invalid number means no advice.
     let bounded = seconds.clamp(0.0, MAX_WAIT.as_secs_f64());
     Duration::try_from_secs_f64(bounded.ceil()).ok()
-}
-
-/// The time of the server, or of this host if the response has no date.
-fn now_ms(headers: &HeaderMap) -> i64 {
-    let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-    let wait = date.and_then(parse_http_date_ms);
-    wait.unwrap_or_else(|| Clock::System.now_ms())
 }
 
 #[cfg(test)]

@@ -121,12 +121,7 @@ fn digest(content: &Content) -> io::Result<String> {
         hash.update(piece);
         Ok(())
     })?;
-    let digest = hash.finalize();
-    Ok(digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(crate::hex::encode(&hash.finalize()[..8]))
 }
 
 /// Compresses the content into a file without a name, which is removed with this process.

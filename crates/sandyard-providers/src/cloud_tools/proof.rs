@@ -84,9 +84,7 @@ async fn send_request(agent: &AgentClient, token: &Token) -> Result<Answer, Prob
 pub(super) fn nonce() -> Result<String, Problem> {
     let mut bytes = [0_u8; 16];
     match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
-        Ok(count) if count == bytes.len() => {
-            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
+        Ok(count) if count == bytes.len() => Ok(crate::hex::encode(&bytes)),
         _ => Err(Problem::temporary("no random number is available")),
     }
 }

@@ -7,6 +7,8 @@ use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// Separate the uses of the keys. The second is part of the tool server's protocol: `sandyard_tools::TokenHash`.
 const TOKEN_LABEL: &[u8] = b"sandyard tools inside\0";
 const PROOF_LABEL: &[u8] = b"sandyard tool server\0";
@@ -25,7 +27,7 @@ impl Token {
     /// The token of a sandbox, which is always the same. `None` without an access token to derive it from.
     pub(super) fn of(id: &str, access_token: &str) -> Option<Self> {
         let key = access_token.as_bytes();
-        (!key.is_empty()).then(|| Self(digits(&mac(key, TOKEN_LABEL, id.as_bytes()))))
+        (!key.is_empty()).then(|| Self(hex::encode(&mac(key, TOKEN_LABEL, id.as_bytes()))))
     }
 
     /// The hash by which the tool server recognises the token.
@@ -36,7 +38,7 @@ impl Token {
     /// The proof that the tool server must give for a random number.
     pub(super) fn proof(&self, nonce: &str) -> String {
         let key = Sha256::digest(self.0.as_bytes());
-        digits(&mac(&key, PROOF_LABEL, nonce.as_bytes()))
+        hex::encode(&mac(&key, PROOF_LABEL, nonce.as_bytes()))
     }
 
     /// The value of its header.
@@ -49,7 +51,7 @@ impl Token {
 
 /// SHA-256 of a token, in hexadecimal digits.
 pub(super) fn hash(token: &str) -> String {
-    digits(&Sha256::digest(token.as_bytes()))
+    hex::encode(&Sha256::digest(token.as_bytes()))
 }
 
 fn mac(key: &[u8], label: &[u8], text: &[u8]) -> [u8; 32] {
@@ -57,10 +59,6 @@ fn mac(key: &[u8], label: &[u8], text: &[u8]) -> [u8; 32] {
     mac.update(label);
     mac.update(text);
     mac.finalize().into_bytes().into()
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

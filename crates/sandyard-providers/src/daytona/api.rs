@@ -3,18 +3,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, DATE, USER_AGENT};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{HeaderValue, Method};
-use reqwest::{Client, Request, RequestBuilder, Response, Url};
-use sandyard_core::Clock;
+use reqwest::{Client, Request, RequestBuilder, Url};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Retry};
 use serde::de::DeserializeOwned;
 
 use super::DaytonaConfig;
 use super::error::{refused, unreadable, unsent};
 use crate::cloud_connector::{CloudConnector, RetryAdvice};
-use crate::date::parse_http_date_ms;
+use crate::http_client::{read_body, server_time_ms};
 
 /// Maximum size of an answer in bytes: a page of a hundred sandboxes with all of their labels and variables.
 const MAX_ANSWER: usize = 16 << 20;
@@ -179,17 +178,16 @@ impl Api {
 
     async fn send_once(&self, what: &str, request: Request) -> Result<(Bytes, i64)> {
         let sent = self.client.execute(request).await;
-        let response = sent.map_err(|error| unsent(what, error))?;
+        let unsent = |error| unsent(what, error);
+        let response = sent.map_err(unsent)?;
         let status = response.status();
         if status.is_success() {
-            let date = response.headers().get(DATE);
-            let at_ms = date.and_then(|date| parse_http_date_ms(date.to_str().ok()?));
-            let body = collect(what, response, MAX_ANSWER).await?;
-            return Ok((body, at_ms.unwrap_or_else(|| Clock::System.now_ms())));
+            let at_ms = server_time_ms(response.headers());
+            return Ok((read_body(response, what, MAX_ANSWER, unsent).await?, at_ms));
         }
         let advice = RetryAdvice::of(status, response.headers());
         // The status alone is a failure, whatever the body.
-        let body = collect(what, response, MAX_REFUSAL).await;
+        let body = read_body(response, what, MAX_REFUSAL, unsent).await;
         Err(refused(what, status, advice, &body.unwrap_or_default()))
     }
 }
@@ -199,25 +197,4 @@ pub(super) fn read_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let is_plain = url.query().is_none() && url.fragment().is_none() && url.has_host();
     (is_plain && matches!(url.scheme(), "http" | "https")).then_some(url)
-}
-
-/// Reads the body of an answer, up to a bound.
-async fn collect(what: &str, mut response: Response, max_bytes: usize) -> Result<Bytes> {
-    let mut body = BytesMut::new();
-    loop {
-        match response
-            .chunk()
-            .await
-            .map_err(|error| unsent(what, error))?
-        {
-            Some(piece) if body.len() + piece.len() > max_bytes => {
-                return Err(unreadable(
-                    what,
-                    format!("it has more than {max_bytes} bytes"),
-                ));
-            }
-            Some(piece) => body.extend_from_slice(&piece),
-            None => return Ok(body.freeze()),
-        }
-    }
 }

@@ -173,10 +173,5 @@ pub(super) fn random_text() -> String {
     use chacha20poly1305::aead::rand_core::RngCore;
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
-    hex(&bytes)
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex::encode(&bytes)
 }

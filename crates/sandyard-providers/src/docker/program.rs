@@ -28,8 +28,9 @@ use tokio_util::io::ReaderStream;
 use super::body::{AGENT_FOLDER, plain_volume};
 use super::daemon::Shared;
 use super::error::{DaemonResult, Fault, if_exists, timed_out};
-use super::labels::{self, AGENT, INSTALLATION, hex, random_text};
+use super::labels::{self, AGENT, INSTALLATION, random_text};
 use super::{check, tar};
+use crate::hex;
 
 /// Prefix of the name of a container that keeps a full volume.
 pub(super) const FULL_VOLUME_PREFIX: &str = "sandyard-agent-";
@@ -214,7 +215,7 @@ fn digest(path: &PathBuf, salt: &[String]) -> io::Result<String> {
     let mut chunk = vec![0; 256 << 10];
     loop {
         match file.read(&mut chunk)? {
-            0 => return Ok(hex(&hash.finalize()[..12])),
+            0 => return Ok(hex::encode(&hash.finalize()[..12])),
             count => hash.update(&chunk[..count]),
         }
     }

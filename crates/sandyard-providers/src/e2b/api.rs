@@ -3,10 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use reqwest::{Client, Response, Url};
-use sandyard_core::Clock;
+use reqwest::{Client, Url};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +14,7 @@ use super::config::E2bConfig;
 use super::model::Sandbox;
 use super::{convert, error};
 use crate::CallTimeouts;
+use crate::http_client::{read_body, server_time_ms};
 
 /// Maximum size of an answer in bytes: a page has 100 sandboxes, and metadata is short.
 const MAX_ANSWER: usize = 8 << 20;
@@ -53,13 +53,6 @@ impl Answer {
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|failure| error::unreadable(self.verb, failure))
     }
-
-    /// The server's time.
-    fn at_ms(&self) -> i64 {
-        let date = self.headers.get(http::header::DATE);
-        date.and_then(|date| crate::date::parse_http_date_ms(date.to_str().ok()?))
-            .unwrap_or_else(|| Clock::System.now_ms())
-    }
 }
 
 impl Api {
@@ -85,8 +78,19 @@ impl Api {
         self.timeout.load(Ordering::Relaxed)
     }
 
+    /// Sends a request with the current timeout of sandboxes, and again with a shorter one if the API refuses it as too long.
+    pub(super) async fn with_timeout<T, F>(&self, send: impl Fn(u64) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        match send(self.timeout()).await {
+            Err(error) if self.accept_shorter_timeout(&error) => send(self.timeout()).await,
+            other => other,
+        }
+    }
+
     /// Uses a shorter timeout if the API refused the current one as too long; returns whether it did.
-    pub(super) fn accept_shorter_timeout(&self, refusal: &ProviderError) -> bool {
+    fn accept_shorter_timeout(&self, refusal: &ProviderError) -> bool {
         let Some(max_seconds) =
             error::max_timeout(refusal).map(|max_seconds| max_seconds.as_secs())
         else {
@@ -133,7 +137,8 @@ impl Api {
         let response = request.send().await;
         let response = response.map_err(|failure| error::unsent(verb, failure))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = collect(verb, response).await?;
+        let unsent = |failure| error::unsent(verb, failure);
+        let body = read_body(response, verb.as_str(), MAX_ANSWER, unsent).await?;
         if !status.is_success() {
             return Err(error::refused(verb, status, &headers, &body));
         }
@@ -167,7 +172,7 @@ impl Api {
             all.extend(answer.read::<Vec<T>>()?);
             let next = answer.headers.get(NEXT).and_then(|next| next.to_str().ok());
             let Some(next) = next.filter(|next| !next.is_empty()) else {
-                return Ok((all, answer.at_ms()));
+                return Ok((all, server_time_ms(&answer.headers)));
             };
             let next = ("nextToken", next.to_owned());
             if query.get(fixed) == Some(&next) {
@@ -205,21 +210,5 @@ impl Api {
     pub(super) fn is_owned(&self, sandbox: &Sandbox) -> bool {
         let installation = convert::label(sandbox, convert::INSTALLATION);
         convert::is_id(&sandbox.sandbox_id) && installation == Some(&self.installation)
-    }
-}
-
-/// Reads the body of an answer, up to a bound.
-async fn collect(verb: Verb, mut response: Response) -> Result<Bytes> {
-    let mut body = BytesMut::new();
-    loop {
-        let piece = response.chunk().await;
-        match piece.map_err(|failure| error::unsent(verb, failure))? {
-            Some(piece) if body.len() + piece.len() > MAX_ANSWER => {
-                let message = format!("E2B's answer to `{verb}` has more than {MAX_ANSWER} bytes");
-                return Err(ProviderError::new(ProviderErrorKind::Failed, message));
-            }
-            Some(piece) => body.extend_from_slice(&piece),
-            None => return Ok(body.freeze()),
-        }
     }
 }

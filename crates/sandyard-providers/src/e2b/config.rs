@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderValue;
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::RootCertStore;
 use sandyard_core::Limits;
@@ -15,11 +14,10 @@ use sandyard_tls::roots;
 
 use crate::CallTimeouts;
 use crate::cloud_connector::no_tls_limitation;
+use crate::http_client::client_builder;
 
 /// How long the API may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection stays open, and how often a silent one is probed.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Everything the E2B provider needs to know.
 #[derive(Clone)]
@@ -103,15 +101,10 @@ impl E2bConfig {
 
     pub(super) fn client(&self, api: &Url) -> Result<Client> {
         let roots = trusted_roots(self.trusted_ca.as_deref())?;
-        let mut client = Client::builder()
-            .tls_backend_preconfigured(roots::client_config(roots))
+        // The key is for the API alone.
+        let mut client = client_builder(roots::client_config(roots), CONNECT_TIMEOUT)
             .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
-            // The key is for the API alone.
-            .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE);
+            .no_proxy();
         if let (Some(address), Some(host)) = (self.resolve_to, api.host_str()) {
             client = client.resolve(host, address);
         }

@@ -58,11 +58,11 @@ impl E2b {
         if verb == Verb::Create {
             metadata.insert(convert::REQUESTED_LIMITS, &limits);
         }
-        let send = async || {
+        let send = |timeout| {
             let (network, _) = network::network(&spec.network);
             let request = NewSandbox {
                 template_id: source,
-                timeout: self.api.timeout(),
+                timeout,
                 auto_pause: true,
                 secure: true,
                 allow_internet_access: spec.network.allow_internet_access,
@@ -73,19 +73,13 @@ impl E2b {
                 metadata: metadata.clone(),
                 env_vars: &spec.env,
             };
-            let answer = self
-                .api
-                .ask(verb, Method::POST, &["sandboxes"], Some(&request))
-                .await;
-            answer?.read::<Sandbox>()
+            async move {
+                let path = ["sandboxes"];
+                let answer = self.api.ask(verb, Method::POST, &path, Some(&request));
+                answer.await?.read::<Sandbox>()
+            }
         };
-        let mut sandbox = send().await;
-        if let Err(error) = &sandbox
-            && self.api.accept_shorter_timeout(error)
-        {
-            sandbox = send().await;
-        }
-        let sandbox = match sandbox {
+        let sandbox = match self.api.with_timeout(send).await {
             Err(error) if may_exist(&error) => self.find_created(verb, &attempt, error).await?,
             other => other?,
         };

@@ -42,30 +42,17 @@ fn is_near(sandbox: &Sandbox, now_ms: i64, half_ms: i64) -> bool {
 }
 
 async fn extend_one(api: Arc<Api>, id: String) -> Result<()> {
-    let send = async || {
-        let timeout = api.timeout();
-        let path = ["sandboxes", &id, "timeout"];
-        api.ask(
-            Verb::List,
-            Method::POST,
-            &path,
-            Some(&SetTimeout { timeout }),
-        )
-        .await
+    let path = ["sandboxes", &id, "timeout"];
+    let send = |timeout| {
+        let (api, body) = (&api, SetTimeout { timeout });
+        async move { api.ask(Verb::List, Method::POST, &path, Some(&body)).await }
     };
-    let mut answer = send().await;
+    let answer = api.with_timeout(send).await;
+    // It may have been deleted or paused meanwhile.
     if let Err(error) = &answer
-        && api.accept_shorter_timeout(error)
+        && error.kind != ProviderErrorKind::NotFound
     {
-        answer = send().await;
-    }
-    match &answer {
-        // Deleted or paused meanwhile.
-        Err(error) if error.kind == ProviderErrorKind::NotFound => {}
-        Err(error) => {
-            tracing::warn!(%error, instance = id, "Failed to extend the timeout of a sandbox at E2B");
-        }
-        Ok(_) => {}
+        tracing::warn!(%error, instance = id, "Failed to extend the timeout of a sandbox at E2B");
     }
     answer.map(drop)
 }

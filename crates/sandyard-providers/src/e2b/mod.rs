@@ -182,24 +182,18 @@ impl E2b {
 
     /// Resumes a sandbox that is paused, and sets its timeout.
     async fn wake(&self, verb: Verb, id: &str, memory: Option<bool>) -> Result<()> {
-        let send = async || {
+        let send = |timeout| async move {
+            let auto_pause = true;
             let connect = Connect {
-                timeout: self.api.timeout(),
-                auto_pause: true,
+                timeout,
+                auto_pause,
                 memory,
             };
             let path = ["sandboxes", id, "connect"];
-            self.api
-                .ask(verb, Method::POST, &path, Some(&connect))
-                .await
+            let answer = self.api.ask(verb, Method::POST, &path, Some(&connect));
+            answer.await
         };
-        let mut answer = send().await;
-        if let Err(error) = &answer
-            && self.api.accept_shorter_timeout(error)
-        {
-            answer = send().await;
-        }
-        let woken: Sandbox = answer?.read()?;
+        let woken: Sandbox = self.api.with_timeout(send).await?.read()?;
         if woken.sandbox_id == id {
             self.cache.record(&woken);
         }

@@ -84,7 +84,7 @@ fn references_of(template: &Template) -> impl Iterator<Item = String> {
 
 impl Sources {
     pub(super) fn new(snapshots: &[Snapshot], templates: &[Template]) -> Self {
-        let known = snapshots.iter().map(|snapshot| KnownSnapshot {
+        let addressable = snapshots.iter().map(|snapshot| KnownSnapshot {
             names: names(snapshot),
             references: snapshot
                 .names
@@ -94,7 +94,7 @@ impl Sources {
                 .collect(),
         });
         let mut sources = Self {
-            snapshots: known.collect(),
+            snapshots: addressable.collect(),
             templates: HashSet::new(),
         };
         for template in templates {
