@@ -1,4 +1,4 @@
-//! The calls themselves: each goes through what the test has prepared for it, before its work and after.
+//! The provider's calls. Each passes the script of the test before and after its work.
 
 use std::sync::{Arc, PoisonError};
 
@@ -25,23 +25,26 @@ impl FakeProvider {
         subject: &str,
         work: impl FnOnce(&mut World) -> Result<T>,
     ) -> Result<T> {
-        let fate = self.script().enter(verb, subject);
-        fate.pass(Moment::Before).await?;
+        let plan = self.script().enter(verb, subject);
+        plan.apply(Moment::Before).await?;
         self.require(verb)?;
         let done = work(&mut self.world())?;
-        fate.pass(Moment::After).await?;
+        plan.apply(Moment::After).await?;
         Ok(done)
     }
 
     fn has_agents(&self) -> bool {
-        self.agent.is_some() || self.world().inside.is_some()
+        self.agent.is_some() || self.world().agents.is_some()
     }
 
-    /// The agent that every instance has, or the one in there.
+    /// The agent shared by all instances, or that of this machine.
     fn agent_of(&self, machine: Option<Arc<Machine>>, name: &str) -> Result<AgentClient> {
-        let inside = machine.map(|machine| client(machine, name));
-        self.agent.clone().or(inside).ok_or_else(|| {
-            ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
+        let agents = machine.map(|machine| client(machine, name));
+        self.agent.clone().or(agents).ok_or_else(|| {
+            ProviderError::new(
+                ProviderErrorKind::Unsupported,
+                "the fake provider has no agents",
+            )
         })
     }
 
@@ -66,7 +69,7 @@ impl FakeProvider {
         }
         Err(ProviderError::new(
             ProviderErrorKind::Unsupported,
-            format!("`{verb}` cannot be done here"),
+            format!("the fake provider does not support `{verb}`"),
         ))
     }
 }
@@ -90,8 +93,8 @@ impl Provider for FakeProvider {
 #[async_trait]
 impl Instances for FakeProvider {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
-        let most = &self.info.max_limits;
-        let make = |world: &mut World| world.create(spec, most);
+        let max_limits = &self.info.max_limits;
+        let make = |world: &mut World| world.create(spec, max_limits);
         self.call(Verb::Create, spec.sandbox_id.as_str(), make)
             .await
     }
@@ -102,16 +105,16 @@ impl Instances for FakeProvider {
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
-        let look = |world: &mut World| Ok(world.instance(id).ok());
-        self.call(Verb::Inspect, id, look).await
+        let inspect = |world: &mut World| Ok(world.instance(id).ok());
+        self.call(Verb::Inspect, id, inspect).await
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
-        let look = |world: &mut World| {
-            let ours = world.instances.values().filter(|one| one.is_ours);
-            Ok(ours.map(|one| one.instance()).collect())
+        let list = |world: &mut World| {
+            let listed = world.instances.values().filter(|instance| instance.is_ours);
+            Ok(listed.map(|instance| instance.to_instance()).collect())
         };
-        self.call(Verb::List, "", look).await
+        self.call(Verb::List, "", list).await
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
@@ -132,7 +135,7 @@ impl Instances for FakeProvider {
 
     async fn delete(&self, id: &str) -> Result<()> {
         let remove = |world: &mut World| {
-            if world.one(id).is_ok() {
+            if world.find(id).is_ok() {
                 world.remove(id);
             }
             Ok(())
@@ -141,26 +144,26 @@ impl Instances for FakeProvider {
     }
 
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
-        let look = |world: &mut World| {
-            let machine = &world.one(id)?.machine;
-            // One without a machine has no files.
+        let read = |world: &mut World| {
+            let machine = &world.find(id)?.machine;
+            // An instance without a machine has no files.
             Ok(machine
                 .as_ref()
                 .map_or_else(Vec::new, |machine| machine.difference()))
         };
-        self.call(Verb::Diff, id, look).await
+        self.call(Verb::Diff, id, read).await
     }
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
         let id = instance.id.as_str();
-        let look = |world: &mut World| Ok(world.one(id)?.machine.clone());
-        let machine = self.call(Verb::Agent, id, look).await?;
+        let read = |world: &mut World| Ok(world.find(id)?.machine.clone());
+        let machine = self.call(Verb::Agent, id, read).await?;
         self.agent_of(machine, id)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
         let set = |world: &mut World| {
-            world.one(id)?;
+            world.find(id)?;
             world.grants.insert(id.to_owned(), grant.clone());
             Ok(world.unenforced.clone())
         };
@@ -171,13 +174,13 @@ impl Instances for FakeProvider {
 #[async_trait]
 impl Templates for FakeProvider {
     async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        let look = |world: &mut World| Ok(world.templates.values().cloned().collect());
-        self.call(Verb::Templates, "", look).await
+        let read = |world: &mut World| Ok(world.templates.values().cloned().collect());
+        self.call(Verb::Templates, "", read).await
     }
 
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let keep = |world: &mut World| world.snapshot(id, name);
-        self.call(Verb::Snapshot, id, keep).await
+        let save = |world: &mut World| world.snapshot(id, name);
+        self.call(Verb::Snapshot, id, save).await
     }
 
     async fn import_template(
@@ -190,16 +193,16 @@ impl Templates for FakeProvider {
             ProviderError::new(ProviderErrorKind::Failed, "failed to read the archive")
                 .source(error)
         })?;
-        let keep = |world: &mut World| {
+        let save = |world: &mut World| {
             if bytes.is_empty() {
                 return Err(ProviderError::new(
                     ProviderErrorKind::Invalid,
-                    "that is no archive",
+                    "the archive is empty",
                 ));
             }
             world.add_template(name, Some(bytes.len() as u64))
         };
-        self.call(Verb::ImportTemplate, name, keep).await
+        self.call(Verb::ImportTemplate, name, save).await
     }
 
     async fn remove_template(&self, name: &str) -> Result<()> {
@@ -207,12 +210,12 @@ impl Templates for FakeProvider {
         self.call(Verb::RemoveTemplate, name, remove).await
     }
 
-    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
-        let keep = |world: &mut World| {
-            world.ready = wanted.iter().map(|ready| ready.count).sum();
+    async fn keep_ready(&self, pool: &[Ready]) -> Result<()> {
+        let save = |world: &mut World| {
+            world.ready = pool.iter().map(|ready| ready.count).sum();
             Ok(())
         };
-        self.call(Verb::KeepReady, "", keep).await
+        self.call(Verb::KeepReady, "", save).await
     }
 }
 
@@ -228,14 +231,14 @@ impl Volumes for FakeProvider {
         self.call(Verb::DeleteVolume, id, remove).await
     }
 
-    /// Where every instance has the same agent it sees no volume, but it is there for whoever has one.
+    /// An agent shared by all instances does not see the volume.
     async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        let look = |world: &mut World| {
+        let read = |world: &mut World| {
             world.volume(id)?;
-            let inside = world.inside.as_ref();
-            Ok(inside.and_then(|inside| inside.open_volume(id, &world.clock)))
+            let agents = world.agents.as_ref();
+            Ok(agents.and_then(|agents| agents.open_volume(id, &world.clock)))
         };
-        let machine = self.call(Verb::OpenVolume, id, look).await?;
+        let machine = self.call(Verb::OpenVolume, id, read).await?;
         self.agent_of(machine, &format!("volume-{id}"))
     }
 }
@@ -243,28 +246,29 @@ impl Volumes for FakeProvider {
 #[async_trait]
 impl UsageReports for FakeProvider {
     async fn usage(&self, id: &str) -> Result<Usage> {
-        let look = |world: &mut World| {
-            let one = world.one(id)?;
-            let live = one.state.is_live();
+        let read = |world: &mut World| {
+            let instance = world.find(id)?;
+            let live = instance.state.is_live();
             Ok(Usage {
                 memory_bytes: live.then_some(1 << 20),
                 pids: live.then_some(1),
                 disk_bytes: Some(
-                    one.machine
+                    instance
+                        .machine
                         .as_ref()
                         .map_or(0, |machine| machine.disk_used()),
                 ),
                 ..Usage::default()
             })
         };
-        self.call(Verb::Usage, id, look).await
+        self.call(Verb::Usage, id, read).await
     }
 
     async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
-        let look = |world: &mut World| {
+        let read = |world: &mut World| {
             let now_ms = world.clock.now_ms();
-            Ok(world.one(id)?.usage_between(from_ms, to_ms.min(now_ms)))
+            Ok(world.find(id)?.usage_between(from_ms, to_ms.min(now_ms)))
         };
-        self.call(Verb::UsageHistory, id, look).await
+        self.call(Verb::UsageHistory, id, read).await
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that wait until a test lets them go on.
+//! Gates: calls wait until the test releases them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Gate(Arc<Barrier>);
 
-/// What the gate and the calls before it share.
+/// State that a gate and its waiting calls share.
 #[derive(Debug)]
 pub(super) struct Barrier {
     is_open: watch::Sender<bool>,
@@ -24,14 +24,14 @@ impl Gate {
         (Self(barrier.clone()), barrier)
     }
 
-    /// Returns when that many calls wait here.
+    /// Returns when at least `count` calls wait at the gate.
     pub async fn reached_by(&self, count: usize) {
         let mut waiting = self.0.waiting.subscribe();
-        // The sender is ours and lives as long as we do.
+        // The sender lives as long as this gate.
         let _ = waiting.wait_for(|now| *now >= count).await;
     }
 
-    /// Lets all go on, also those that come later.
+    /// Releases all calls, including later ones.
     pub fn release(self) {}
 }
 
@@ -43,7 +43,7 @@ impl Drop for Gate {
 
 impl Barrier {
     /// Waits until the gate is open.
-    pub(super) async fn pass(&self) {
+    pub(super) async fn wait(&self) {
         if *self.is_open.borrow() {
             return;
         }
@@ -58,7 +58,7 @@ impl Barrier {
     }
 }
 
-/// Counts a call out that went on or was dropped.
+/// Decrements the count of waiting calls when a call continues or is dropped.
 struct Leave<'a>(&'a Barrier);
 
 impl Drop for Leave<'_> {

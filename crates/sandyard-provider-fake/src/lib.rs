@@ -1,10 +1,10 @@
 //! A provider in memory that fails on demand.
 //!
-//! It has the state machine and the answers of the embedded one (the conformance suite is passed by both) and nothing in it
-//! happens by itself: ids count up, the clock is the test's. Clones share everything, so several services of one test can
-//! stand on one place.
+//! It has the states and errors of the embedded provider (both pass the conformance suite), and it is deterministic: ids count
+//! up, and the test sets the clock. Clones share their state, so several services of one test can use the same provider.
 //!
-//! [`FakeProvider::for_users`] is the one for users' own tests: its instances have an agent each, with files in memory.
+//! [`FakeProvider::for_users`] creates the provider for users' own tests: its instances have agents with files in memory, and
+//! commands have scripted answers (see [`Rule`]).
 //!
 //! ```
 //! # use sandyard_provider::{ProviderErrorKind, Verb};
@@ -37,23 +37,23 @@ use sandyard_provider::{
     Capabilities, Instance, InstanceSpec, ProviderErrorKind, ProviderInfo, Verb, VolumeSpec,
 };
 
-pub use agent::RulesError;
+pub use agent::{Rule, RulesError};
 pub use gate::Gate;
 pub use script::Call;
 use script::{Moment, Script};
 pub use users::FakeConfig;
 use world::World;
 
-/// The template it has from the beginning.
+/// Name of the default template.
 pub const TEMPLATE: &str = "base";
 
-/// Flows that wait for whoever takes them.
+/// Capacity of the channel of flows.
 const MAX_FLOWS: usize = 10_000;
 
-/// Why an instance stopped that [`FakeProvider::vanish`] took the processes of.
+/// Reason of an instance whose processes [`FakeProvider::vanish`] ended.
 pub const VANISHED: &str = "its first process ended";
 
-/// A provider in memory. Clones are the same place.
+/// A provider in memory. Clones share their state.
 #[derive(Clone)]
 pub struct FakeProvider {
     info: ProviderInfo,
@@ -65,7 +65,7 @@ struct Shared {
     world: Mutex<World>,
     script: Mutex<Script>,
     flows: mpsc::Sender<Flow>,
-    /// Until somebody takes it.
+    /// Receiver of the flows until it is taken.
     flows_out: Mutex<Option<mpsc::Receiver<Flow>>>,
 }
 
@@ -76,7 +76,7 @@ impl Default for FakeProvider {
 }
 
 impl FakeProvider {
-    /// An empty place that can do everything, by the host's clock.
+    /// Creates a provider without instances that has all capabilities and the host's clock.
     pub fn new() -> Self {
         let (flows, flows_out) = mpsc::channel(MAX_FLOWS);
         Self {
@@ -102,43 +102,56 @@ impl FakeProvider {
         }
     }
 
-    /// Goes by the test's clock.
+    /// Uses the test's clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         self.world().clock = clock;
         self
     }
 
-    /// Tells something else about itself, such as fewer capabilities.
+    /// Changes the provider's info, for example to fewer capabilities.
     #[must_use]
     pub fn with_info(mut self, change: impl FnOnce(&mut ProviderInfo)) -> Self {
         change(&mut self.info);
         self
     }
 
-    /// Gives every instance this agent; without one, asking for it is unsupported.
+    /// Gives every instance this agent. Without one, the call `agent` is unsupported.
     #[must_use]
     pub fn with_agent(mut self, agent: AgentClient) -> Self {
         self.agent = Some(agent);
         self
     }
 
-    /// Lets the next call of `verb` fail before it does anything.
+    /// Adds a scripted answer. It precedes all earlier ones.
+    ///
+    /// # Errors
+    /// When `command` is not a valid regular expression.
+    ///
+    /// # Panics
+    /// When the instances have no agents: only those of [`FakeProvider::for_users`] run commands.
+    pub fn add_rule(&self, rule: Rule) -> Result<(), regex::Error> {
+        let world = self.world();
+        let agents = world.agents.as_ref().expect("the instances have agents");
+        agents.add_rule(rule)
+    }
+
+    /// Makes the next call of `verb` fail before it does anything.
     pub fn fail_next(&self, verb: Verb, kind: ProviderErrorKind) {
         self.fail_nth(verb, 1, kind);
     }
 
-    /// Lets the `nth` call of `verb` from now fail before it does anything; the next one is the first.
+    /// Makes the `nth` call of `verb` from now fail before it does anything. The next call has number 1.
     pub fn fail_nth(&self, verb: Verb, nth: usize, kind: ProviderErrorKind) {
         self.script().fail(verb, nth, Moment::Before, kind);
     }
 
-    /// Lets the next call of `verb` do its work and then fail: the answer got lost.
+    /// Makes the next call of `verb` do its work and then fail, as if the answer were lost.
     pub fn lose_next_answer(&self, verb: Verb, kind: ProviderErrorKind) {
         self.script().fail(verb, 1, Moment::After, kind);
     }
 
-    /// Lets every call fail as unreachable until it is set back.
+    /// Sets whether the provider can be reached. While it cannot, all calls fail as `Unavailable`.
     pub fn set_reachable(&self, is_reachable: bool) {
         self.script().is_down = !is_reachable;
     }
@@ -148,95 +161,102 @@ impl FakeProvider {
         self.script().hold(verb, Moment::Before)
     }
 
-    /// Holds calls of `verb` when their work is done but not yet answered.
+    /// Holds calls of `verb` after their work and before their answer.
     pub fn hold_answer(&self, verb: Verb) -> Gate {
         self.script().hold(verb, Moment::After)
     }
 
-    /// Lets every call of `verb` take that long, by tokio's clock.
+    /// Delays every call of `verb`, by tokio's clock.
     pub fn delay(&self, verb: Verb, by: std::time::Duration) {
         self.script().delays.insert(verb, by);
     }
 
-    /// Every call so far, those that failed too, in the order they came.
+    /// All calls so far, failed ones included, in order of arrival.
     pub fn calls(&self) -> Vec<Call> {
         self.script().calls.clone()
     }
 
-    /// How often `verb` was called.
+    /// Number of calls of `verb`.
     pub fn count(&self, verb: Verb) -> usize {
         let calls = &self.script().calls;
         calls.iter().filter(|call| call.verb == verb).count()
     }
 
-    /// All instances, those of other tools included.
+    /// All instances, including foreign ones.
     pub fn instances(&self) -> Vec<Instance> {
         let world = self.world();
-        world.instances.values().map(|one| one.instance()).collect()
+        world
+            .instances
+            .values()
+            .map(|instance| instance.to_instance())
+            .collect()
     }
 
-    /// What an instance was asked to be.
+    /// The spec that an instance was created from.
     pub fn spec_of(&self, id: &str) -> Option<InstanceSpec> {
         let world = self.world();
-        world.instances.get(id).map(|one| one.spec.clone())
+        world
+            .instances
+            .get(id)
+            .map(|instance| instance.spec.clone())
     }
 
-    /// How many ready ones were asked for last.
+    /// Number of ready instances of the last `keep_ready`.
     pub fn ready(&self) -> usize {
         self.world().ready
     }
 
-    /// The volumes there are.
+    /// All volumes.
     pub fn volumes(&self) -> Vec<VolumeSpec> {
         self.world().volumes.values().cloned().collect()
     }
 
-    /// Ends an instance's processes without anybody having asked.
+    /// Ends an instance's processes without a request.
     pub fn vanish(&self, id: &str) {
         let mut world = self.world();
-        if let Some(one) = world.instances.get_mut(id)
-            && one.state.is_live()
+        if let Some(instance) = world.instances.get_mut(id)
+            && instance.state.is_live()
         {
-            one.set_state(SandboxState::Stopped);
-            one.reason = Some(VANISHED.to_owned());
+            instance.set_state(SandboxState::Stopped);
+            instance.reason = Some(VANISHED.to_owned());
             world.grants.remove(id);
         }
     }
 
-    /// Takes an instance away with all it held, as a lost disk does.
+    /// Removes an instance with its files, as a lost disk does.
     pub fn lose(&self, id: &str) {
         self.world().remove(id);
     }
 
-    /// Puts an instance there that is another tool's: no call may show or touch it.
+    /// Adds an instance of another installation: no call may list or change it.
     pub fn add_foreign_instance(&self) -> String {
-        self.world().add(World::spec_of_nobody(), false)
+        self.world().add(World::unowned_spec(), false)
     }
 
-    /// Puts an instance there that was made for a sandbox nobody remembers.
+    /// Adds an orphan: an instance of a sandbox that has no row.
     pub fn add_orphan(&self, sandbox_id: SandboxId) -> String {
         let spec = InstanceSpec {
             sandbox_id,
-            ..World::spec_of_nobody()
+            ..World::unowned_spec()
         };
         self.world().add(spec, true)
     }
 
-    /// Lets a sandbox have tried to reach something.
+    /// Reports a connection attempt of a sandbox.
     ///
     /// # Panics
-    /// When nobody took the flows and thousands wait.
+    /// When the flows are not received and the channel is full.
     pub fn push_flow(&self, flow: Flow) {
         let pushed = self.shared.flows.try_send(flow);
-        pushed.expect("somebody takes the flows");
+        pushed.expect("the flows are received");
     }
 
-    /// Says what of any policy cannot be enforced here from now on.
-    pub fn set_unenforced(&self, words: Vec<String>) {
-        self.world().unenforced = words;
+    /// Sets the limitations that `set_network` returns from now on.
+    pub fn set_unenforced(&self, limitations: Vec<String>) {
+        self.world().unenforced = limitations;
     }
 
-    /// What an instance was last allowed to reach; none once its processes ended.
+    /// The last network grant of an instance; `None` once its processes ended.
     pub fn grant(&self, id: &str) -> Option<NetworkGrant> {
         self.world().grants.get(id).cloned()
     }

@@ -1,4 +1,4 @@
-//! What a test wants to go wrong, and what it saw.
+//! The failures, delays and gates that a test sets, and the record of all calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use super::gate::{Barrier, Gate};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 
-/// One call that was made.
+/// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which one.
+    /// The method.
     pub verb: Verb,
-    /// The instance or template it was about; the sandbox's id for `create`; empty when it was about none.
+    /// Id or name of the instance, template or volume; the sandbox's id for `create`; empty for calls without a subject.
     pub subject: String,
 }
 
-/// Whether something is to happen before a call's work or after it.
+/// Whether a failure or gate applies before a call's work or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     Before,
     After,
 }
 
-/// What is to go wrong.
+/// The script of a test.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) calls: Vec<Call>,
@@ -36,15 +36,15 @@ pub(super) struct Script {
 #[derive(Debug)]
 struct Failure {
     verb: Verb,
-    /// Calls until it strikes.
-    left: usize,
+    /// Number of calls until it applies.
+    remaining: usize,
     moment: Moment,
     kind: ProviderErrorKind,
 }
 
-/// What one call has to go through: decided when it comes in, so that the order of calls decides and nothing else.
+/// What applies to one call. It is decided when the call arrives, so that it depends on the order of calls alone.
 #[derive(Debug)]
-pub(super) struct Fate {
+pub(super) struct CallPlan {
     verb: Verb,
     delay: Option<Duration>,
     failure: Option<(Moment, ProviderErrorKind)>,
@@ -55,7 +55,7 @@ impl Script {
     pub(super) fn fail(&mut self, verb: Verb, nth: usize, moment: Moment, kind: ProviderErrorKind) {
         self.failures.push(Failure {
             verb,
-            left: nth.max(1),
+            remaining: nth.max(1),
             moment,
             kind,
         });
@@ -68,8 +68,8 @@ impl Script {
         gate
     }
 
-    /// Notes a call and says what becomes of it.
-    pub(super) fn enter(&mut self, verb: Verb, subject: &str) -> Fate {
+    /// Records a call and returns what applies to it.
+    pub(super) fn enter(&mut self, verb: Verb, subject: &str) -> CallPlan {
         self.calls.push(Call {
             verb,
             subject: subject.to_owned(),
@@ -81,14 +81,14 @@ impl Script {
             if rule.verb != verb {
                 return true;
             }
-            rule.left -= 1;
-            if rule.left == 0 {
+            rule.remaining -= 1;
+            if rule.remaining == 0 {
                 failure = failure.or(Some((rule.moment, rule.kind)));
             }
-            rule.left > 0
+            rule.remaining > 0
         });
         let gates = self.gates.iter().filter(|(held, ..)| *held == verb);
-        Fate {
+        CallPlan {
             verb,
             delay: self.delays.get(&verb).copied(),
             failure,
@@ -99,12 +99,12 @@ impl Script {
     }
 }
 
-impl Fate {
-    /// Goes through everything that lies at `moment`.
-    pub(super) async fn pass(&self, moment: Moment) -> Result<()> {
+impl CallPlan {
+    /// Applies everything that is due at `moment`.
+    pub(super) async fn apply(&self, moment: Moment) -> Result<()> {
         for (at, barrier) in &self.gates {
             if *at == moment {
-                barrier.pass().await;
+                barrier.wait().await;
             }
         }
         if let (Moment::Before, Some(delay)) = (moment, self.delay) {
@@ -113,7 +113,7 @@ impl Fate {
         match self.failure {
             Some((at, kind)) if at == moment => Err(ProviderError::new(
                 kind,
-                format!("`{}` failed as the test wanted", self.verb),
+                format!("`{}` failed as the test requested", self.verb),
             )),
             _ => Ok(()),
         }

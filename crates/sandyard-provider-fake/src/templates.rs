@@ -1,4 +1,4 @@
-//! Templates of a fake place.
+//! The templates of the fake.
 
 use super::TEMPLATE;
 use super::world::World;
@@ -6,15 +6,15 @@ use sandyard_provider::TemplateInfo;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 
 impl World {
-    /// Keeps an instance's files as a template.
+    /// Saves an instance's files as a template.
     pub(super) fn snapshot(&mut self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let machine = self.one(id)?.machine.clone();
+        let machine = self.find(id)?.machine.clone();
         let size_bytes = machine.as_ref().map_or(0, |machine| machine.disk_used());
-        let made = self.add_template(name, Some(size_bytes))?;
-        if let (Some(inside), Some(machine)) = (&mut self.inside, machine) {
-            inside.keep(name, &machine);
+        let created = self.add_template(name, Some(size_bytes))?;
+        if let (Some(agents), Some(machine)) = (&mut self.agents, machine) {
+            agents.save_template(name, &machine);
         }
-        Ok(made)
+        Ok(created)
     }
 
     pub(super) fn add_template(
@@ -35,21 +35,21 @@ impl World {
                 format!("template `{name}` exists"),
             ));
         }
-        let made = template(name, Some(self.clock.now_ms()), size_bytes);
-        self.templates.insert(name.to_owned(), made.clone());
-        Ok(made)
+        let created = template(name, Some(self.clock.now_ms()), size_bytes);
+        self.templates.insert(name.to_owned(), created.clone());
+        Ok(created)
     }
 
     pub(super) fn remove_template(&mut self, name: &str) -> Result<()> {
         if name == TEMPLATE {
             return Err(ProviderError::new(
                 ProviderErrorKind::Invalid,
-                format!("template `{name}` is always there"),
+                format!("the default template `{name}` cannot be removed"),
             ));
         }
         let removed = self.templates.remove(name);
-        if let Some(inside) = &mut self.inside {
-            inside.forget(name);
+        if let Some(agents) = &mut self.agents {
+            agents.remove_template(name);
         }
         removed.map(drop).ok_or_else(|| no_template(name))
     }

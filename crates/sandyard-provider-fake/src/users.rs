@@ -1,4 +1,4 @@
-//! The fake for users' own tests: a server that needs nothing of its host and always answers the same.
+//! The fake for users' own tests: it has no requirements on the host and always gives the same answers.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -6,30 +6,31 @@ use std::path::PathBuf;
 use sandyard_core::Clock;
 
 use super::FakeProvider;
-use super::agent::{Inside, RulesError};
+use super::agent::{Agents, RulesError};
 
-/// When time begins where it is to be the same every time: the first of January 2026.
-const BEGINNING_MS: i64 = 1_767_225_600_000;
+/// Start of the deterministic clock: 1 January 2026.
+const START_MS: i64 = 1_767_225_600_000;
 
-/// What the fake goes by.
+/// Settings of the fake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FakeConfig {
-    /// A file that says what commands do:
+    /// A file with the answers to commands:
     ///
     /// ```json
     /// [{"command": "^npm test$", "stdout": "ok\n", "stderr": "", "exit_code": 0, "files": {"report.txt": "fine"},
     ///   "keeps_running": false}]
     /// ```
     ///
-    /// `command` is a regular expression, all else may be left out. The first that matches the whole line counts; then those
-    /// that match one command of it. Paths are as the command sees them. What keeps running ends when it is killed.
+    /// `command` is a regular expression; all other fields are optional. The first rule that matches the line applies, else the
+    /// first for each command of the line. Paths are relative to the command's directory. A command that keeps running ends when
+    /// it is killed.
     pub rules: Option<PathBuf>,
-    /// Makes ids and times the same in every run; without one they are unlike those of any other run.
+    /// Makes ids and times the same in every run. Without a seed they differ in every run.
     pub seed: Option<u64>,
 }
 
 impl FakeProvider {
-    /// A place for users' own tests: its instances have an agent, files in memory, and a shell that knows a few commands.
+    /// Creates the provider for users' own tests: its instances have agents, files in memory, and a few commands.
     ///
     /// # Errors
     /// When the rules cannot be read.
@@ -37,14 +38,14 @@ impl FakeProvider {
         let fake = Self::new();
         {
             let mut world = fake.world();
-            world.inside = Some(Inside::new(config.rules.as_deref())?);
+            world.agents = Some(Agents::new(config.rules.as_deref())?);
             match config.seed {
                 Some(seed) => {
                     world.prefix = format!("fake{seed:x}x");
-                    world.clock = Clock::manual(BEGINNING_MS);
+                    world.clock = Clock::manual(START_MS);
                     world.step_ms = 1000;
                 }
-                // A server that begins anew must not find what it knew before under the id of something else.
+                // After a restart, an id of the previous run must not name another instance.
                 None => {
                     let random = RandomState::new().hash_one(std::process::id());
                     world.prefix = format!("fake{:08x}x", random >> 32);

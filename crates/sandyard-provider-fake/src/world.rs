@@ -1,4 +1,4 @@
-//! What there is in a fake place, and what each call makes of it.
+//! The state of the fake, and how each call changes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use sandyard_core::network::NetworkGrant;
 use sandyard_core::{Clock, Limits, NetworkPolicy, SandboxId, SandboxState};
 
 use super::TEMPLATE;
-use super::agent::{Inside, Machine};
+use super::agent::{Agents, Machine};
 use super::templates::{no_template, template};
 use sandyard_provider::TemplateInfo;
 use sandyard_provider::{Instance, InstanceSpec, UsagePoint, VolumeSpec};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 
-/// Everything in the place.
+/// All instances, templates and volumes.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) clock: Clock,
-    pub(super) instances: BTreeMap<String, One>,
+    pub(super) instances: BTreeMap<String, FakeInstance>,
     pub(super) templates: BTreeMap<String, TemplateInfo>,
     pub(super) volumes: BTreeMap<String, VolumeSpec>,
-    /// What each may reach, as last said.
+    /// Last network grant of each instance.
     pub(super) grants: BTreeMap<String, NetworkGrant>,
-    /// What of any policy cannot be enforced here.
+    /// Limitations that `set_network` returns.
     pub(super) unenforced: Vec<String>,
     pub(super) ready: usize,
-    /// What instances have in them; none: nothing.
-    pub(super) inside: Option<Inside>,
-    /// What every id begins with.
+    /// Agents of the instances; `None` when they have none.
+    pub(super) agents: Option<Agents>,
+    /// Prefix of all ids.
     pub(super) prefix: String,
-    /// How far a test's clock moves with every instance.
+    /// How far a manual clock advances with every new instance.
     pub(super) step_ms: i64,
-    made: usize,
+    created_count: usize,
 }
 
 /// One instance.
 #[derive(Debug)]
-pub(super) struct One {
+pub(super) struct FakeInstance {
     id: String,
     pub(super) spec: InstanceSpec,
-    /// Whether it was made through this provider.
+    /// Whether it was created by this installation.
     pub(super) is_ours: bool,
     pub(super) state: SandboxState,
     created_ms: i64,
@@ -49,8 +49,8 @@ pub(super) struct One {
     pub(super) machine: Option<Arc<Machine>>,
 }
 
-impl One {
-    pub(super) fn instance(&self) -> Instance {
+impl FakeInstance {
+    pub(super) fn to_instance(&self) -> Instance {
         Instance {
             id: self.id.clone(),
             sandbox_id: self.is_ours.then(|| self.spec.sandbox_id.clone()),
@@ -65,7 +65,7 @@ impl One {
     }
 }
 
-impl One {
+impl FakeInstance {
     pub(super) fn set_state(&mut self, state: SandboxState) {
         self.state = state;
         if let Some(machine) = &self.machine {
@@ -73,7 +73,7 @@ impl One {
         }
     }
 
-    /// What it used: the same at every five seconds since its last start, at most an hour back.
+    /// Constant usage, instance point per five seconds since the last start, at most instance hour.
     pub(super) fn usage_between(&self, from_ms: i64, to_ms: i64) -> Vec<UsagePoint> {
         let first_ms = self.started_ms;
         let hour = (to_ms.saturating_sub(first_ms) / 5000 - 720).max(0);
@@ -84,8 +84,8 @@ impl One {
             cache_bytes: 0,
             disk_bytes: 0,
         });
-        let asked = |point: &UsagePoint| (from_ms..=to_ms).contains(&point.at_ms);
-        points.filter(asked).collect()
+        let is_requested = |point: &UsagePoint| (from_ms..=to_ms).contains(&point.at_ms);
+        points.filter(is_requested).collect()
     }
 }
 
@@ -100,14 +100,14 @@ impl World {
             grants: BTreeMap::new(),
             unenforced: Vec::new(),
             ready: 0,
-            inside: None,
+            agents: None,
             prefix: "fake".to_owned(),
             step_ms: 0,
-            made: 0,
+            created_count: 0,
         }
     }
 
-    pub(super) fn spec_of_nobody() -> InstanceSpec {
+    pub(super) fn unowned_spec() -> InstanceSpec {
         InstanceSpec {
             sandbox_id: SandboxId::from_random([0; 20]),
             template: TEMPLATE.to_owned(),
@@ -123,20 +123,20 @@ impl World {
         }
     }
 
-    /// Puts a running instance there.
+    /// Adds a running instance.
     pub(super) fn add(&mut self, spec: InstanceSpec, is_ours: bool) -> String {
         self.add_from(None, spec, is_ours)
     }
 
-    /// Puts a running instance there, with the files of another.
+    /// Adds a running instance with the files of another.
     fn add_from(&mut self, source: Option<&Machine>, spec: InstanceSpec, is_ours: bool) -> String {
-        self.made += 1;
-        let id = format!("{}{:04}", self.prefix, self.made);
+        self.created_count += 1;
+        let id = format!("{}{:04}", self.prefix, self.created_count);
         self.clock.advance_ms(self.step_ms);
         let now_ms = self.clock.now_ms();
-        let inside = self.inside.as_ref();
-        let machine = inside.map(|inside| inside.make(&id, &spec, source, &self.clock));
-        let one = One {
+        let agents = self.agents.as_ref();
+        let machine = agents.map(|agents| agents.create_machine(&id, &spec, source, &self.clock));
+        let instance = FakeInstance {
             id: id.clone(),
             spec,
             is_ours,
@@ -146,20 +146,18 @@ impl World {
             reason: None,
             machine,
         };
-        self.instances.insert(id.clone(), one);
+        self.instances.insert(id.clone(), instance);
         id
     }
 
-    pub(super) fn create(&mut self, spec: &InstanceSpec, most: &Limits) -> Result<Instance> {
+    pub(super) fn create(&mut self, spec: &InstanceSpec, max_limits: &Limits) -> Result<Instance> {
         let invalid = |message: String| ProviderError::new(ProviderErrorKind::Invalid, message);
         spec.limits
-            .check(most)
+            .check(max_limits)
             .map_err(|error| invalid(error.to_string()))?;
-        let is_odd = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
-        if let Some(name) = spec.env.keys().find(is_odd) {
-            return Err(invalid(format!(
-                "`{name}` cannot be the name of a variable"
-            )));
+        let is_invalid_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+        if let Some(name) = spec.env.keys().find(is_invalid_name) {
+            return Err(invalid(format!("`{name}` is not a valid variable name")));
         }
         if !self.templates.contains_key(&spec.template) {
             return Err(no_template(&spec.template));
@@ -170,7 +168,7 @@ impl World {
     }
 
     pub(super) fn fork(&mut self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
-        let source = self.one(id)?;
+        let source = self.find(id)?;
         let spec = InstanceSpec {
             template: source.spec.template.clone(),
             limits: source.spec.limits.clone(),
@@ -182,39 +180,43 @@ impl World {
         self.instance(&id)
     }
 
-    /// Takes an instance away with all that is in it.
+    /// Removes an instance with its files and grant.
     pub(super) fn remove(&mut self, id: &str) {
         self.grants.remove(id);
         let removed = self.instances.remove(id);
-        if let Some(machine) = removed.and_then(|one| one.machine) {
+        if let Some(machine) = removed.and_then(|instance| instance.machine) {
             machine.become_state(Stopped);
         }
     }
 
-    /// Moves to `wanted` from one of `from`; staying there succeeds.
+    /// Changes the state to `target` from one of `from`. Succeeds if it is `target` already.
     pub(super) fn become_state(
         &mut self,
         id: &str,
-        wanted: SandboxState,
+        target: SandboxState,
         from: &[SandboxState],
     ) -> Result<Instance> {
         let now_ms = self.clock.now_ms();
-        let one = self.one(id)?;
-        if one.state == wanted {
-            return Ok(one.instance());
+        let instance = self.find(id)?;
+        if instance.state == target {
+            return Ok(instance.to_instance());
         }
-        if !from.contains(&one.state) {
+        if !from.contains(&instance.state) {
             return Err(ProviderError::new(
                 ProviderErrorKind::Conflict,
-                format!("`{id}` is {:?} and cannot become {wanted:?}", one.state).to_lowercase(),
+                format!(
+                    "`{id}` is {:?} and cannot become {target:?}",
+                    instance.state
+                )
+                .to_lowercase(),
             ));
         }
-        if one.state == Stopped {
-            one.started_ms = now_ms;
+        if instance.state == Stopped {
+            instance.started_ms = now_ms;
         }
-        one.set_state(wanted);
-        one.reason = None;
-        Ok(one.instance())
+        instance.set_state(target);
+        instance.reason = None;
+        Ok(instance.to_instance())
     }
 
     pub(super) fn pause(&mut self, id: &str) -> Result<Instance> {
@@ -227,7 +229,7 @@ impl World {
 
     pub(super) fn stop(&mut self, id: &str) -> Result<Instance> {
         let stopped = self.become_state(id, Stopped, &[Running, Paused])?;
-        // What comes next through this way out would be other processes.
+        // The grant was for the processes that ended.
         self.grants.remove(id);
         Ok(stopped)
     }
@@ -237,13 +239,16 @@ impl World {
     }
 
     pub(super) fn instance(&mut self, id: &str) -> Result<Instance> {
-        self.one(id).map(|one| one.instance())
+        self.find(id).map(|instance| instance.to_instance())
     }
 
-    /// An instance of ours.
-    pub(super) fn one(&mut self, id: &str) -> Result<&mut One> {
-        let one = self.instances.get_mut(id).filter(|one| one.is_ours);
-        one.ok_or_else(|| {
+    /// An instance of this installation.
+    pub(super) fn find(&mut self, id: &str) -> Result<&mut FakeInstance> {
+        let instance = self
+            .instances
+            .get_mut(id)
+            .filter(|instance| instance.is_ours);
+        instance.ok_or_else(|| {
             ProviderError::new(ProviderErrorKind::NotFound, format!("no instance `{id}`"))
         })
     }

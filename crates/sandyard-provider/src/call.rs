@@ -153,7 +153,8 @@ pub enum Call<'a> {
         name: Cow<'a, str>,
     },
     KeepReady {
-        wanted: Cow<'a, [Ready]>,
+        #[serde(rename = "wanted")]
+        pool: Cow<'a, [Ready]>,
     },
     Usage {
         id: Cow<'a, str>,
@@ -231,7 +232,7 @@ impl Call<'_> {
                 template.into()
             }
             Self::RemoveTemplate { name } => provider.remove_template(name).await?.into(),
-            Self::KeepReady { wanted } => provider.keep_ready(wanted).await?.into(),
+            Self::KeepReady { pool } => provider.keep_ready(pool).await?.into(),
             Self::Usage { id } => provider.usage(id).await?.into(),
             Self::UsageHistory { id, from_ms, to_ms } => {
                 let points = provider.usage_history(id, *from_ms, *to_ms).await?;
@@ -385,9 +386,9 @@ mod tests {
         ] {
             let call: Call<'_> = serde_json::from_value(arguments.clone()).expect("a call");
             assert_eq!(call.verb().as_str(), arguments["verb"]);
-            let written = serde_json::to_value(&call).expect("arguments");
-            let again: Call<'_> = serde_json::from_value(written.clone()).expect("the same");
-            assert_eq!(serde_json::to_value(&again).expect("arguments"), written);
+            let json = serde_json::to_value(&call).expect("arguments");
+            let second: Call<'_> = serde_json::from_value(json.clone()).expect("the same");
+            assert_eq!(serde_json::to_value(&second).expect("arguments"), json);
         }
     }
 

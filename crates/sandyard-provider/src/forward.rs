@@ -13,7 +13,7 @@ use crate::templates::{ArchiveReader, Ready, TemplateInfo, Templates};
 use crate::usage::{Usage, UsagePoint, UsageReports};
 use crate::volumes::{VolumeSpec, Volumes};
 
-/// A provider around another one, or in front of one elsewhere: it handles all calls alike.
+/// A provider that passes calls on to another one, in this process or on another node.
 #[async_trait]
 pub trait Forward: Send + Sync + 'static {
     /// Passes a call on and returns its answer.
@@ -109,8 +109,8 @@ impl<T: Forward> Templates for T {
     }
 
     async fn keep_ready(&self, pool: &[Ready]) -> Result<()> {
-        let wanted = pool.into();
-        self.forward(&Call::KeepReady { wanted }).await?.try_into()
+        let pool = Cow::Borrowed(pool);
+        self.forward(&Call::KeepReady { pool }).await?.try_into()
     }
 }
 

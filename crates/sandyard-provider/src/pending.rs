@@ -53,7 +53,7 @@ struct State {
     /// Until it is taken.
     flows_out: Option<mpsc::Receiver<Flow>>,
     /// The last `keep_ready` that could not be passed on.
-    wanted: Option<Vec<Ready>>,
+    pool: Option<Vec<Ready>>,
 }
 
 impl Pending {
@@ -81,7 +81,7 @@ impl Pending {
                 last_failure,
                 flows: Some(flows),
                 flows_out: Some(flows_out),
-                wanted: None,
+                pool: None,
             }),
         }))
     }
@@ -111,9 +111,9 @@ impl Forward for Pending {
     async fn forward(&self, call: &Call<'_>) -> Result<Answer> {
         match (self.provider().await, call) {
             (Ok(provider), call) => call.send_to(&**provider).await,
-            (Err(error), Call::KeepReady { wanted }) => {
+            (Err(error), Call::KeepReady { pool }) => {
                 // Passed on once the provider is connected.
-                self.0.state().wanted = Some(wanted.to_vec());
+                self.0.state().pool = Some(pool.to_vec());
                 Err(error)
             }
             (Err(error), _) => Err(error),
@@ -193,9 +193,9 @@ impl Shared {
 
     /// Uses the provider from now on, and passes on what waited for it.
     async fn set_connected(&self, provider: Arc<dyn Provider>) {
-        let (flows, wanted) = {
+        let (flows, pool) = {
             let mut state = self.state();
-            (state.flows.take(), state.wanted.take())
+            (state.flows.take(), state.pool.take())
         };
         if let (Some(to), Some(from)) = (flows, provider.take_flows()) {
             tokio::spawn(forward_flows(from, to));
@@ -203,8 +203,8 @@ impl Shared {
         let provider = self.connected.get_or_init(|| provider);
         let name = &provider.info().name;
         tracing::info!(provider = name, "Connected to provider `{name}`");
-        if let Some(wanted) = wanted
-            && let Err(error) = provider.keep_ready(&wanted).await
+        if let Some(pool) = pool
+            && let Err(error) = provider.keep_ready(&pool).await
         {
             tracing::warn!(provider = name, %error, "Failed to keep sandboxes ready with provider `{name}`");
         }

@@ -1,4 +1,5 @@
-//! BackgroundBatches of small requests to a cloud, in the background: one round at a time, over as soon as the other side has had enough.
+//! Batches of small background requests to a cloud. One batch runs at a time; it ends early when the cloud rejects requests as too
+//! many.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,67 +9,70 @@ use sandyard_provider::{ProviderErrorKind, Result};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long whoever has had enough is left alone, unless it says.
-const USUAL_PAUSE: Duration = Duration::from_secs(10);
+/// Pause after a rejection that names none.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(10);
 
-/// One round at a time.
+/// Runs one batch at a time.
 #[derive(Debug)]
 pub(crate) struct BackgroundBatches {
-    turn: Arc<Semaphore>,
-    /// No round begins before this.
-    rest: Arc<Mutex<Option<Instant>>>,
+    permit: Arc<Semaphore>,
+    /// No batch starts before this time.
+    paused_until: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Default for BackgroundBatches {
     fn default() -> Self {
         Self {
-            turn: Arc::new(Semaphore::new(1)),
-            rest: Arc::default(),
+            permit: Arc::new(Semaphore::new(1)),
+            paused_until: Arc::default(),
         }
     }
 }
 
 impl BackgroundBatches {
-    /// Asks for each of them, so many at once. Does nothing while there is a round, or while the other side is to be left alone: the
-    /// next one sees to these. What fails is `ask`'s to tell; only want of room ends the round.
+    /// Sends a request for each id, `concurrency` at once. Does nothing while another batch runs or during a pause. Errors are
+    /// reported by `send`; only `NoCapacity` ends the batch.
     pub(crate) fn begin<F>(
         &self,
         ids: Vec<String>,
-        at_once: usize,
-        ask: impl Fn(String) -> F + Send + 'static,
+        concurrency: usize,
+        send: impl Fn(String) -> F + Send + 'static,
     ) where
         F: Future<Output = Result<()>> + Send + 'static,
     {
-        if ids.is_empty() || self.is_resting() {
+        if ids.is_empty() || self.is_paused() {
             return;
         }
-        let Ok(turn) = Arc::clone(&self.turn).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.permit).try_acquire_owned() else {
             return;
         };
-        let rest = Arc::clone(&self.rest);
+        let paused_until = Arc::clone(&self.paused_until);
         tokio::spawn(async move {
-            let _turn = turn;
-            let one = move |id| {
-                let asked = ask(id);
+            let _turn = permit;
+            let send_one = move |id| {
+                let request = send(id);
                 async move {
-                    match asked.await {
+                    match request.await {
                         Err(error) if error.kind == ProviderErrorKind::NoCapacity => Err(error),
                         _ => Ok(()),
                     }
                 }
             };
-            let round = stream::iter(ids.into_iter().map(Ok));
-            if let Err(error) = round.try_for_each_concurrent(at_once, one).await {
-                let pause = error.retry_after.unwrap_or(USUAL_PAUSE);
-                let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-                *rest = Some(Instant::now() + pause);
+            let batch = stream::iter(ids.into_iter().map(Ok));
+            if let Err(error) = batch.try_for_each_concurrent(concurrency, send_one).await {
+                let pause = error.retry_after.unwrap_or(DEFAULT_PAUSE);
+                let mut paused_until = paused_until.lock().unwrap_or_else(PoisonError::into_inner);
+                *paused_until = Some(Instant::now() + pause);
             }
         });
     }
 
-    fn is_resting(&self) -> bool {
-        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.is_some_and(|until| Instant::now() < until)
+    fn is_paused(&self) -> bool {
+        let paused_until = self
+            .paused_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        paused_until.is_some_and(|until| Instant::now() < until)
     }
 }
 
@@ -80,12 +84,12 @@ mod tests {
 
     use super::*;
 
-    /// Asks for a hundred; every `nth` is one too many.
-    async fn round(rounds: &BackgroundBatches, nth: usize, kind: ProviderErrorKind) -> usize {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
+    /// Sends a hundred requests, of which every `nth` fails; returns how many were sent.
+    async fn round(batches: &BackgroundBatches, nth: usize, kind: ProviderErrorKind) -> usize {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = requests.clone();
         let ids = (0..100).map(|number| number.to_string()).collect();
-        rounds.begin(ids, 1, move |_| {
+        batches.begin(ids, 1, move |_| {
             let is_bad = (count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(nth);
             async move {
                 match is_bad {
@@ -94,36 +98,40 @@ mod tests {
                 }
             }
         });
-        // Nobody begins another before this one is over.
-        let _over = rounds.turn.acquire().await.expect("nobody closes it");
-        asked.load(Ordering::Relaxed)
+        // Waits until the batch has ended.
+        let _over = batches.permit.acquire().await.expect("never closed");
+        requests.load(Ordering::Relaxed)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_has_had_enough_is_left_alone_for_as_long_as_it_says() {
+    async fn a_rejection_pauses_batches_for_the_time_it_names() {
         use ProviderErrorKind::{NoCapacity, Unavailable};
-        let rounds = BackgroundBatches::default();
-        assert_eq!(round(&rounds, 3, Unavailable).await, 100, "others go on");
-        assert_eq!(round(&rounds, 3, NoCapacity).await, 3);
-        assert_eq!(round(&rounds, 3, NoCapacity).await, 0, "it rests");
+        let batches = BackgroundBatches::default();
+        assert_eq!(
+            round(&batches, 3, Unavailable).await,
+            100,
+            "other errors do not end a batch"
+        );
+        assert_eq!(round(&batches, 3, NoCapacity).await, 3);
+        assert_eq!(round(&batches, 3, NoCapacity).await, 0, "paused");
         tokio::time::advance(Duration::from_millis(6900)).await;
-        assert_eq!(round(&rounds, 3, NoCapacity).await, 0);
+        assert_eq!(round(&batches, 3, NoCapacity).await, 0);
         tokio::time::advance(Duration::from_millis(200)).await;
-        assert_eq!(round(&rounds, 101, NoCapacity).await, 100);
+        assert_eq!(round(&batches, 101, NoCapacity).await, 100);
     }
 
     #[tokio::test]
-    async fn there_is_one_round_at_a_time() {
-        let rounds = BackgroundBatches::default();
-        let held = rounds.turn.clone().acquire_owned().await;
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
-        rounds.begin(vec!["a".to_owned()], 1, move |_| {
+    async fn one_batch_runs_at_a_time() {
+        let batches = BackgroundBatches::default();
+        let permit = batches.permit.clone().acquire_owned().await;
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = requests.clone();
+        batches.begin(vec!["a".to_owned()], 1, move |_| {
             count.fetch_add(1, Ordering::Relaxed);
             async { Ok(()) }
         });
-        drop(held);
+        drop(permit);
         tokio::task::yield_now().await;
-        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        assert_eq!(requests.load(Ordering::Relaxed), 0);
     }
 }

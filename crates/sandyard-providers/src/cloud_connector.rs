@@ -1,4 +1,4 @@
-//! The way to somebody else's API and proxies: TLS whose authorities the operator may add to, and bare connections by address.
+//! Connections to a cloud's API and proxies: TLS with certificate authorities that the operator can add to.
 
 mod api_origin;
 mod retry_advice;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -19,19 +18,18 @@ use sandyard_tls::roots;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::http_client::client_builder;
 use api_origin::ApiOrigin;
 pub(crate) use retry_advice::RetryAdvice;
 
-/// How long the other side may take to accept a connection.
+/// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection may stay, and how often a silent one is asked whether it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// How to reach one provider's servers.
+/// Connects to the servers of one cloud.
 #[derive(Clone)]
 pub(crate) struct CloudConnector {
     tls: ClientConfig,
-    home: ApiOrigin,
+    origin: ApiOrigin,
 }
 
 impl fmt::Debug for CloudConnector {
@@ -41,58 +39,53 @@ impl fmt::Debug for CloudConnector {
 }
 
 impl CloudConnector {
-    /// Trusts whom the host trusts, and whoever is in `trusted_ca` (PEM). Where the API is says which addresses it may name.
+    /// Trusts the host's certificate authorities and those in `trusted_ca` (PEM). `api` decides which addresses the API may name.
     ///
     /// # Errors
-    /// `Invalid` when that holds no certificate.
+    /// `Invalid` when `trusted_ca` contains no certificate.
     pub(crate) fn new(trusted_ca: Option<&str>, api: &Url) -> Result<Self> {
         let roots = roots::host_roots_and(trusted_ca.map(str::as_bytes));
-        let roots = roots
-            .map_err(|error| invalid("the certificate to trust cannot be used").source(error))?;
+        let roots =
+            roots.map_err(|error| invalid("the trusted certificate is not valid").source(error))?;
         let tls = roots::client_config(roots);
-        let home = ApiOrigin::of(api);
-        Ok(Self { tls, home })
+        let origin = ApiOrigin::of(api);
+        Ok(Self { tls, origin })
     }
 
-    /// A client for its API. Redirects are not followed: a key is shown to nobody but who it is for.
+    /// A client of the API. It does not follow redirects, so that no other server receives the key.
     pub(crate) fn client(&self) -> Result<Client> {
-        Client::builder()
-            .tls_backend_preconfigured(self.tls.clone())
-            .redirect(Policy::none())
-            .dns_resolver(Arc::new(self.home.clone()))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE)
+        client_builder(self.tls.clone(), CONNECT_TIMEOUT)
+            .dns_resolver(Arc::new(self.origin.clone()))
             .build()
-            .map_err(|error| invalid("the client cannot be set up").source(error))
+            .map_err(|error| invalid("failed to create the HTTP client").source(error))
     }
 
-    /// Says whether a key for the API may be shown at an address that the API tells.
-    pub(crate) fn may_show_key_to(&self, url: &Url) -> bool {
-        self.home.owns(url)
+    /// Whether the API key may be sent to an address that the API named.
+    pub(crate) fn accepts_key(&self, url: &Url) -> bool {
+        self.origin.is_own(url)
     }
 
-    /// Says whether a place that the API tells is as safe as the API itself.
-    pub(crate) fn is_safe(&self, door: &ProxyAddress) -> bool {
-        self.home.is_safe(door.is_tls)
+    /// Whether an address that the API named is as safe as the API itself.
+    pub(crate) fn is_safe(&self, address: &ProxyAddress) -> bool {
+        self.origin.is_safe(address.is_tls)
     }
 
-    /// Opens a connection, with TLS where the address says so; to this host's own networks only if the API is there too.
-    pub(crate) async fn dial(&self, door: &ProxyAddress) -> io::Result<BoxedStream> {
+    /// Opens a connection, with TLS if the address requires it. Private networks are refused unless the API is in one, too.
+    pub(crate) async fn dial(&self, address: &ProxyAddress) -> io::Result<BoxedStream> {
         let open = async {
-            let addresses = self.home.resolve(&door.host, door.port).await?;
+            let addresses = self.origin.resolve(&address.host, address.port).await?;
             let stream = TcpStream::connect(&addresses[..]).await?;
             stream.set_nodelay(true)?;
-            if !door.is_tls {
+            if !address.is_tls {
                 return Ok(Box::new(stream) as BoxedStream);
             }
-            let name = ServerName::try_from(door.host.clone()).map_err(io::Error::other)?;
+            let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
             let connector = TlsConnector::from(Arc::new(self.tls.clone()));
             let stream = connector.connect(name, stream).await?;
             Ok(Box::new(stream) as BoxedStream)
         };
-        let opened = tokio::time::timeout(CONNECT_TIMEOUT, open).await;
-        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let stream_result = tokio::time::timeout(CONNECT_TIMEOUT, open).await;
+        stream_result.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -100,7 +93,7 @@ fn invalid(message: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Invalid, message)
 }
 
-/// The host of an address, with its port where that is not the usual one.
+/// The host of an address, with its port unless it is the default one.
 pub(crate) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -109,29 +102,29 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
-/// What is said where a key and all else goes to somebody else's host in clear.
-pub(crate) fn lack_of_tls(of: &str, url: &Url) -> Option<String> {
-    let is_far = url.scheme() == "http" && !api_origin::is_this_host(url);
-    is_far.then(|| {
+/// The limitation to report when requests go to a remote host without TLS.
+pub(crate) fn no_tls_limitation(name: &str, url: &Url) -> Option<String> {
+    let is_remote = url.scheme() == "http" && !api_origin::is_this_host(url);
+    is_remote.then(|| {
         format!(
-            "anybody on the way to {of} at {} can read and change what is said, the key too: there is no TLS",
+            "connections to {name} at {} use no TLS: the network can read and change requests and the key",
             host(url)
         )
     })
 }
 
-/// A place that takes connections.
+/// An address without a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyAddress {
     is_tls: bool,
-    /// As it is written in addresses, an IPv6 one without brackets.
+    /// The host; an IPv6 address has no brackets.
     host: String,
     port: u16,
     authority: HeaderValue,
 }
 
 impl ProxyAddress {
-    /// Reads `http://…` or `https://…` without a path; none: it is something else.
+    /// Parses `http://…` or `https://…` without a path; `None` for anything else.
     pub(crate) fn parse(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok()?;
         let is_tls = match url.scheme() {
@@ -150,7 +143,7 @@ impl ProxyAddress {
         })
     }
 
-    /// The `Host` of requests to it.
+    /// The `Host` header of requests to it.
     pub(crate) fn authority(&self) -> &HeaderValue {
         &self.authority
     }
@@ -161,38 +154,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doors_are_addresses_without_a_path() {
-        let door = ProxyAddress::parse("https://80-abc.proxy.example.com").expect("a door");
-        assert!(door.is_tls);
+    fn proxy_addresses_have_no_path() {
+        let address = ProxyAddress::parse("https://80-abc.proxy.example.com").expect("an address");
+        assert!(address.is_tls);
         assert_eq!(
-            (door.host.as_str(), door.port),
+            (address.host.as_str(), address.port),
             ("80-abc.proxy.example.com", 443)
         );
-        assert_eq!(door.authority(), "80-abc.proxy.example.com");
-        let door = ProxyAddress::parse("http://[::1]:8080/").expect("a door");
-        assert_eq!((door.host.as_str(), door.port), ("::1", 8080));
-        assert_eq!(door.authority(), "[::1]:8080");
-        for odd in [
+        assert_eq!(address.authority(), "80-abc.proxy.example.com");
+        let address = ProxyAddress::parse("http://[::1]:8080/").expect("an address");
+        assert_eq!((address.host.as_str(), address.port), ("::1", 8080));
+        assert_eq!(address.authority(), "[::1]:8080");
+        for invalid_url in [
             "",
             "ftp://host",
             "http://host/path",
             "http://a@host",
             "host:80",
         ] {
-            assert_eq!(ProxyAddress::parse(odd), None, "{odd}");
+            assert_eq!(ProxyAddress::parse(invalid_url), None, "{invalid_url}");
         }
     }
 
     #[test]
-    fn hosts_have_their_unusual_ports() {
+    fn hosts_include_non_default_ports() {
         let of = |text| host(&Url::parse(text).expect("an address"));
         assert_eq!(of("https://api.e2b.app/"), "api.e2b.app");
         assert_eq!(of("http://127.0.0.1:3000"), "127.0.0.1:3000");
     }
 
     #[test]
-    fn what_goes_over_networks_in_clear_is_said() {
-        let lack = |text| lack_of_tls("the API", &Url::parse(text).expect("an address"));
+    fn remote_addresses_without_tls_are_reported() {
+        let limitation =
+            |text| no_tls_limitation("the API", &Url::parse(text).expect("an address"));
         for fine in [
             "https://api.e2b.app",
             "http://localhost:3000",
@@ -200,20 +194,20 @@ mod tests {
             "http://127.1.2.3",
             "http://[::1]:3000/api",
         ] {
-            assert_eq!(lack(fine), None, "{fine}");
+            assert_eq!(limitation(fine), None, "{fine}");
         }
         for bare in [
             "http://10.0.0.7:3000",
             "http://127.0.0.1.example.com",
             "http://localhost.example.com",
         ] {
-            let said = lack(bare).expect(bare);
-            assert!(said.contains("no TLS"), "{said}");
+            let text = limitation(bare).expect(bare);
+            assert!(text.contains("no TLS"), "{text}");
         }
     }
 
     #[test]
-    fn what_holds_no_certificate_is_refused() {
+    fn a_trusted_ca_without_a_certificate_is_invalid() {
         let api = Url::parse("https://api.example.com").expect("an address");
         let error = CloudConnector::new(Some("no certificate"), &api).expect_err("none");
         assert_eq!(error.kind, ProviderErrorKind::Invalid);

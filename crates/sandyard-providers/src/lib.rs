@@ -4,11 +4,12 @@
 //! - [`docker`]: containers of a Docker daemon
 //! - [`e2b`]: E2B, or a server that speaks its API
 //! - [`daytona`]: Daytona's cloud
-//! - [`fake`]: nothing runs; for tests of programs that use the server
-//! - [`node`]: another server of the same installation, and the half of it that answers
+//! - [`fake`]: runs nothing; for tests of programs that use the server
+//! - [`node`]: another server of the same installation; both halves of the protocol
 //!
-//! [`Registry`] lists them. Each has the same files: `registration` its name, settings and capabilities, `config` how it is reached, `backend` the calls, `convert` its types and ours, `error` its errors
-//! and ours. Nothing here decides what should be: that is the lifecycle service.
+//! [`Registry`] lists them. Their folders have the same files: `registration` has the name, settings and capabilities, `config` the
+//! connection, `backend` the calls; `convert` translates types and `error` errors. The lifecycle service decides what should exist;
+//! nothing here does.
 #![forbid(unsafe_code)]
 
 mod agent_client;
@@ -21,6 +22,8 @@ pub mod docker;
 pub mod e2b;
 pub mod embedded;
 pub mod fake;
+mod hex;
+mod http_client;
 mod maybe_created;
 pub mod node;
 pub mod registry;

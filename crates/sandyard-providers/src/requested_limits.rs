@@ -1,4 +1,4 @@
-//! Requested limits where a template decides about them: recorded on the sandbox, and reported where it has others.
+//! Requested limits of sandboxes whose limits a template decides: they are recorded on the sandbox, and differences are reported.
 
 use sandyard_core::Limits;
 use sandyard_core::size::Size;
@@ -14,11 +14,11 @@ pub(crate) fn encode(limits: &Limits) -> String {
     format!("{memory_bytes}/{cpu_millis}/{disk_bytes}")
 }
 
-/// The same without those that equal `default`, which nobody requested.
+/// The same without limits that equal `default`, which were not requested.
 pub(crate) fn encode_unusual(limits: &Limits, default: &Limits) -> String {
-    let unusual = |wanted: u64, default: u64| match wanted == default {
+    let unusual = |requested: u64, default: u64| match requested == default {
         true => String::new(),
-        false => wanted.to_string(),
+        false => requested.to_string(),
     };
     let memory = unusual(limits.memory_bytes, default.memory_bytes);
     let cpu = unusual(limits.cpu_millis.into(), default.cpu_millis.into());
@@ -26,7 +26,7 @@ pub(crate) fn encode_unusual(limits: &Limits, default: &Limits) -> String {
     format!("{memory}/{cpu}/{disk}")
 }
 
-/// A sentence for each requested limit that the sandbox does not have; `source` names what decides. Zero means unknown.
+/// A sentence for each requested limit that the sandbox does not have. `source` names what decides; zero means unknown.
 pub(crate) fn limitations(requested: &str, actual: &Limits, source: &str) -> Vec<String> {
     let mut numbers = requested.split('/').map(|text| text.parse::<u64>().ok());
     let mut limitations = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn limitations(requested: &str, actual: &Limits, source: &str) -> Vec
         {
             let (requested, actual) = (text(requested), text(actual));
             limitations.push(format!(
-                "{what} is {actual} as its {source} says, not {requested}"
+                "{what} is {actual}, set by its {source}, instead of {requested}"
             ));
         }
     };
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn limits_that_differ_from_the_request_are_reported() {
         let default = Limits::default();
-        let wanted = Limits {
+        let requested = Limits {
             memory_bytes: 1 << 30,
             cpu_millis: 500,
             ..default.clone()
@@ -70,12 +70,18 @@ mod tests {
             disk_bytes: 1 << 20,
             ..default.clone()
         };
-        let found = limitations(&encode_unusual(&wanted, &default), &actual, "template");
+        let found = limitations(&encode_unusual(&requested, &default), &actual, "template");
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("memory is 512"), "{found:?}");
-        assert!(found[0].contains("as its template says"), "{found:?}");
-        assert_eq!(limitations(&encode(&wanted), &actual, "template").len(), 2);
-        assert_eq!(limitations(&encode(&wanted), &wanted, "template"), [""; 0]);
+        assert!(found[0].contains("set by its template"), "{found:?}");
+        assert_eq!(
+            limitations(&encode(&requested), &actual, "template").len(),
+            2
+        );
+        assert_eq!(
+            limitations(&encode(&requested), &requested, "template"),
+            [""; 0]
+        );
         for text in ["", "x/y/z", "//", "1"] {
             assert!(limitations(text, &actual, "template").len() < 2, "{text}");
         }

@@ -7,7 +7,7 @@ use sandyard_provider::Verb;
 /// How long calls may take, by how much work they are.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTimeouts {
-    /// Connecting, which may have to start the provider's process and repair what a crash left.
+    /// Connecting, which may have to start the provider's process and repair what a crash left behind.
     pub connect: Duration,
     /// Creating and starting; many at once wait for each other.
     pub create: Duration,
@@ -44,7 +44,7 @@ impl CallTimeouts {
         }
     }
 
-    /// The same with `grace` added, for calls to a server that uses these itself.
+    /// The same with `grace` added, for calls to a server that applies these timeouts itself.
     #[must_use]
     pub fn plus(self, grace: Duration) -> Self {
         Self {

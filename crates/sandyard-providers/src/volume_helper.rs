@@ -1,9 +1,9 @@
-//! VolumeHelpers: small hidden sandboxes, one a volume, through which its files are reached whether or not other sandboxes have it.
+//! Volume helpers: small hidden sandboxes, one per volume, which give access to its files whether or not other sandboxes mount it.
 //!
-//! A keeper has no way out, belongs to this process and goes with it, or soon after. How it is made is the provider's: see
-//! [`VolumeHelperBackend`]. It is made when a volume is opened, shared by all who
-//! open it, and deleted when its agent has had nothing to do for a while. It is no instance: whoever lists those does not
-//! see it. No quota counts it, so each is small, and there are not many: see [`room`].
+//! A volume helper has no egress and belongs to this process: it is deleted with it or soon after. The provider creates it: see
+//! [`VolumeHelperBackend`]. It is created when a volume is opened, shared by all that open it, and deleted when its agent was idle
+//! for a while. It is not an instance: it is not listed and no quota counts it. Therefore it is small, and their number is bounded:
+//! see [`slots`].
 
 mod activity;
 mod dial;
@@ -26,63 +26,63 @@ use self::dial::HelperDialler;
 use self::slots::Slots;
 use crate::CallTimeouts;
 
-/// The most a keeper has: enough for one program that lists or removes files.
+/// Limits of a volume helper: enough for one program that lists or removes files.
 pub(crate) const LIMITS: Limits = Limits {
     memory_bytes: 128 << 20,
     cpu_millis: 250,
     pids: 64,
     disk_bytes: Limits::LEAST.disk_bytes,
 };
-/// How long its agent may take to say whether it is busy.
-pub(crate) const ASKED_WITHIN: Duration = Duration::from_secs(5);
+/// How long its agent may take to report its activity.
+pub(crate) const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes and removes keepers.
+/// Creates and removes volume helpers.
 #[async_trait]
 pub(crate) trait VolumeHelperBackend: Debug + Send + Sync + 'static {
-    /// Makes a keeper of a volume; its agent answers.
-    async fn make(&self, volume: &str) -> Result<NewVolumeHelper>;
+    /// Creates a helper for a volume. Its agent answers when this returns.
+    async fn create(&self, volume: &str) -> Result<NewVolumeHelper>;
 
-    /// Removes one; a missing one is fine.
+    /// Removes a helper; removing a missing one succeeds.
     async fn remove(&self, id: &str) -> Result<()>;
 
-    /// All keepers of a volume, other processes' too.
-    async fn all_of(&self, volume: &str) -> Result<Vec<String>>;
+    /// Ids of all helpers of a volume, including those of other processes.
+    async fn list(&self, volume: &str) -> Result<Vec<String>>;
 }
 
-/// A keeper that was made.
+/// A new volume helper.
 pub(crate) struct NewVolumeHelper {
-    /// The provider's name for it.
+    /// The provider's id of it.
     pub(crate) id: String,
     /// Its agent.
     pub(crate) endpoint: Endpoint,
-    /// What is held for as long as it is wanted.
+    /// Kept alive for as long as the helper is needed.
     pub(crate) lease: Box<dyn Any + Send + Sync>,
 }
 
-/// The keepers of this process. Clones are the same.
+/// The volume helpers of this process. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumeHelpers(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    house: Arc<dyn VolumeHelperBackend>,
+    backend: Arc<dyn VolumeHelperBackend>,
     timeouts: CallTimeouts,
     slots: Mutex<HashMap<String, Slot>>,
-    room: Slots,
+    capacity: Slots,
 }
 
-/// The keeper of one volume; locked while one is made, so that nobody makes another.
+/// The helper of one volume. It is locked during creation, so that only one is created.
 type Slot = Arc<tokio::sync::Mutex<Option<VolumeHelper>>>;
 
 struct VolumeHelper {
     id: String,
     endpoint: Endpoint,
-    opened: Instant,
-    /// Since when it does not answer.
+    opened_at: Instant,
+    /// Since when it has not answered.
     silence: Option<Silence>,
-    /// One of those there are.
-    place: OwnedSemaphorePermit,
-    /// With this it goes, where that is so.
+    /// Its share of the capacity.
+    permit: OwnedSemaphorePermit,
+    /// Deletes the helper when dropped, if the provider ties it to this process.
     _lease: Box<dyn Any + Send + Sync>,
 }
 
@@ -95,45 +95,45 @@ impl Debug for VolumeHelper {
 }
 
 impl VolumeHelpers {
-    /// None yet.
-    pub(crate) fn new(house: impl VolumeHelperBackend, timeouts: CallTimeouts) -> Self {
+    /// Starts without helpers.
+    pub(crate) fn new(backend: impl VolumeHelperBackend, timeouts: CallTimeouts) -> Self {
         Self(Arc::new(Shared {
-            house: Arc::new(house),
+            backend: Arc::new(backend),
             timeouts,
             slots: Mutex::default(),
-            room: Slots::default(),
+            capacity: Slots::default(),
         }))
     }
 
-    /// The client of a volume's keeper, which is there when this returns, and again whenever it is needed.
+    /// A client of a volume's helper, which is created now and whenever it is missing.
     pub(crate) async fn open(&self, volume: &str) -> Result<AgentClient> {
-        drop(self.0.reach_in_time(volume).await?);
-        let way = HelperDialler {
+        drop(self.0.connect_in_time(volume).await?);
+        let dialler = HelperDialler {
             name: format!("volume {volume}"),
             volume: volume.to_owned(),
-            keepers: self.clone(),
+            helpers: self.clone(),
         };
-        let client = AgentClient::patient(Endpoint::Custom(Arc::new(way)));
+        let client = AgentClient::patient(Endpoint::Custom(Arc::new(dialler)));
         Ok(client.as_user("root"))
     }
 
-    /// Deletes a volume's keepers, other processes' too.
-    pub(crate) async fn end(&self, volume: &str) -> Result<()> {
-        if let Some(slot) = self.0.known(volume) {
+    /// Deletes a volume's helpers, including those of other processes.
+    pub(crate) async fn delete(&self, volume: &str) -> Result<()> {
+        if let Some(slot) = self.0.slot(volume) {
             self.0.remove(&mut *slot.lock().await).await?;
             self.0.forget(volume, &slot);
         }
-        for id in self.0.house.all_of(volume).await? {
-            self.0.house.remove(&id).await?;
+        for id in self.0.backend.list(volume).await? {
+            self.0.backend.remove(&id).await?;
         }
         Ok(())
     }
 
-    /// Deletes all keepers of this process.
-    pub(crate) async fn end_all(&self) {
+    /// Deletes all helpers of this process.
+    pub(crate) async fn delete_all(&self) {
         let slots = std::mem::take(&mut *self.0.slots());
         for slot in slots.into_values() {
-            // What cannot be deleted goes with our connection.
+            // A helper that cannot be deleted now is deleted when the connection to its provider ends.
             let _ = self.0.remove(&mut *slot.lock().await).await;
         }
     }
@@ -144,85 +144,87 @@ impl Shared {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, volume: &str) -> Option<Slot> {
+    fn slot(&self, volume: &str) -> Option<Slot> {
         self.slots().get(volume).cloned()
     }
 
-    /// Forgets a slot that nobody else is at.
+    /// Forgets a slot that no other task uses.
     fn forget(&self, volume: &str, slot: &Slot) {
         let mut slots = self.slots();
-        let is_ours = slots.get(volume).is_some_and(|one| Arc::ptr_eq(one, slot));
-        // The map's and ours.
-        if is_ours && Arc::strong_count(slot) == 2 {
+        let is_current = slots
+            .get(volume)
+            .is_some_and(|entry| Arc::ptr_eq(entry, slot));
+        // One reference is the map's, one is the caller's.
+        if is_current && Arc::strong_count(slot) == 2 {
             slots.remove(volume);
         }
     }
 
-    async fn reach_in_time(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
+    async fn connect_in_time(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
         let verb = Verb::OpenVolume;
-        let most = self.timeouts.of(verb);
-        match tokio::time::timeout(most, self.reach(volume)).await {
+        let timeout = self.timeouts.of(verb);
+        match tokio::time::timeout(timeout, self.connect(volume)).await {
             Ok(done) => done,
             Err(_) => {
-                let message = format!("it took longer than {most:?} to open a volume");
+                let message = format!("opening a volume took longer than {timeout:?}");
                 Err(ProviderError::new(ProviderErrorKind::TimedOut, message))
             }
         }
     }
 
-    /// A connection to the agent of a volume's keeper, which is made if there is none.
-    async fn reach(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
+    /// A connection to the agent of a volume's helper, which is created if there is none.
+    async fn connect(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
         let slot = self.slots().entry(volume.to_owned()).or_default().clone();
-        let mut kept = slot.lock().await;
-        if let Some(keeper) = &mut *kept {
-            keeper.opened = Instant::now();
-            if let Ok(stream) = keeper.endpoint.dial().await {
+        let mut current = slot.lock().await;
+        if let Some(helper) = &mut *current {
+            helper.opened_at = Instant::now();
+            if let Ok(stream) = helper.endpoint.dial().await {
                 return Ok(stream);
             }
-            // It died, or somebody took it away.
-            self.remove(&mut kept).await?;
+            // The helper died or was removed.
+            self.remove(&mut current).await?;
         }
-        match self.make(volume).await {
-            Ok((keeper, stream)) => {
-                self.watch(volume, keeper.id.clone());
-                *kept = Some(keeper);
+        match self.create(volume).await {
+            Ok((helper, stream)) => {
+                self.watch(volume, helper.id.clone());
+                *current = Some(helper);
                 Ok(stream)
             }
             Err(error) => {
-                drop(kept);
+                drop(current);
                 self.forget(volume, &slot);
                 Err(error)
             }
         }
     }
 
-    async fn make(&self, volume: &str) -> Result<(VolumeHelper, BoxedStream)> {
-        let place = self.place().await?;
-        let made = self.house.make(volume).await?;
-        let stream = made.endpoint.dial().await.map_err(|error| {
+    async fn create(&self, volume: &str) -> Result<(VolumeHelper, BoxedStream)> {
+        let permit = self.acquire().await?;
+        let created = self.backend.create(volume).await?;
+        let stream = created.endpoint.dial().await.map_err(|error| {
             let message = "the agent of a volume cannot be reached";
             ProviderError::new(ProviderErrorKind::Unavailable, message).source(error)
         })?;
-        let keeper = VolumeHelper {
-            id: made.id,
-            endpoint: made.endpoint,
-            opened: Instant::now(),
+        let helper = VolumeHelper {
+            id: created.id,
+            endpoint: created.endpoint,
+            opened_at: Instant::now(),
             silence: None,
-            place,
-            _lease: made.lease,
+            permit,
+            _lease: created.lease,
         };
-        Ok((keeper, stream))
+        Ok((helper, stream))
     }
 
-    async fn remove(&self, kept: &mut Option<VolumeHelper>) -> Result<()> {
-        if let Some(keeper) = kept {
-            self.house.remove(&keeper.id).await?;
+    async fn remove(&self, current: &mut Option<VolumeHelper>) -> Result<()> {
+        if let Some(helper) = current {
+            self.backend.remove(&helper.id).await?;
         }
-        *kept = None;
+        *current = None;
         Ok(())
     }
 
-    /// Has a keeper deleted once it is not used any more.
+    /// Deletes a helper when it is no longer used.
     fn watch(self: &Arc<Self>, volume: &str, id: String) {
         let shared = Arc::downgrade(self);
         let volume = volume.to_owned();
@@ -233,10 +235,10 @@ impl Shared {
                 let Some(shared) = shared.upgrade() else {
                     return;
                 };
-                let Some(slot) = shared.known(&volume) else {
+                let Some(slot) = shared.slot(&volume) else {
                     return;
                 };
-                if shared.retire(&slot, &id).await {
+                if shared.remove_if_idle(&slot, &id).await {
                     shared.forget(&volume, &slot);
                     return;
                 }
@@ -244,21 +246,22 @@ impl Shared {
         });
     }
 
-    /// Deletes a keeper that is not used any more; says whether there is nothing left to watch.
-    async fn retire(&self, slot: &Slot, id: &str) -> bool {
-        let mut kept = slot.lock().await;
-        let Some(keeper) = kept.as_mut().filter(|keeper| keeper.id == *id) else {
+    /// Deletes a helper that is no longer used; returns whether watching can end.
+    async fn remove_if_idle(&self, slot: &Slot, id: &str) -> bool {
+        let mut current = slot.lock().await;
+        let Some(helper) = current.as_mut().filter(|helper| helper.id == *id) else {
             return true;
         };
-        if keeper.opened.elapsed() < self.timeouts.keep || keeper.is_used(self.timeouts.keep).await
+        if helper.opened_at.elapsed() < self.timeouts.keep
+            || helper.is_used(self.timeouts.keep).await
         {
             return false;
         }
-        let removed = self.remove(&mut kept).await;
+        let removed = self.remove(&mut current).await;
         if let Err(error) = &removed {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
-                "Failed to delete the keeper of a volume; trying again later"
+                "Failed to delete a volume helper; trying again later"
             );
         }
         removed.is_ok()
@@ -266,15 +269,15 @@ impl Shared {
 }
 
 impl VolumeHelper {
-    /// Says whether somebody was at it of late, or may have been: one that is silent now may only be slow.
+    /// Whether it was used within `keep`, or may have been: a helper that is silent now may only be slow.
     async fn is_used(&mut self, keep: Duration) -> bool {
-        let now = activity(&self.endpoint, ASKED_WITHIN).await;
+        let now = activity(&self.endpoint, ACTIVITY_TIMEOUT).await;
         if now != Activity::Silent {
             self.silence = None;
         }
         match now {
             Activity::Busy => true,
-            Activity::Idle(idle) => idle.min(self.opened.elapsed()) < keep,
+            Activity::Idle(idle) => idle.min(self.opened_at.elapsed()) < keep,
             Activity::Silent => !self.silence.get_or_insert_default().is_long(keep),
         }
     }

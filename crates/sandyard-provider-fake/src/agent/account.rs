@@ -1,8 +1,8 @@
-//! The two users there are, and paths as they write them.
+//! The two users of an instance, and their paths.
 
 use sandyard_wire::{Code, ConnectError};
 
-/// Longest path.
+/// Maximum length of a path.
 const PATH_MAX: usize = 4096;
 
 /// A user.
@@ -30,18 +30,18 @@ impl Account {
     pub(super) fn find(name: &str) -> Result<Self, ConnectError> {
         let found = ACCOUNTS.into_iter().find(|account| account.name == name);
         found.ok_or_else(|| {
-            // COMPAT(e2b): the SDK's tests look for these very words.
+            // COMPAT(e2b): the SDK's tests expect this text.
             ConnectError::new(Code::Unauthenticated, format!("invalid username: '{name}'"))
         })
     }
 
-    /// Makes a path absolute and clean: `~` is the home, relative ones start there.
+    /// Makes a path absolute and clean: relative paths start at the home directory, as does `~`.
     pub(super) fn resolve(&self, path: &str) -> Result<String, ConnectError> {
         resolve(path, self.home, self.home)
     }
 }
 
-/// Makes a path absolute and clean, relative ones starting at `from`.
+/// Makes a path absolute and clean; relative paths start at `from`.
 pub(super) fn resolve(path: &str, from: &str, home: &str) -> Result<String, ConnectError> {
     if path.contains('\0') {
         return Err(ConnectError::invalid_argument("path contains a NUL byte"));

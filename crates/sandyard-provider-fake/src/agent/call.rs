@@ -1,4 +1,4 @@
-//! One request with what is needed to answer it, and the shapes of answers.
+//! One request with what is needed to answer it, and helpers for responses.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::account::Account;
 use super::machine::Machine;
 
-/// Most bytes of a message.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// The body of an answer.
@@ -46,12 +46,12 @@ impl Call {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// How long the caller gives; none for ever.
+    /// The caller's timeout; `None` for no limit.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, ConnectError> {
         let number = self.number(header::CONNECT_TIMEOUT_MS)?;
-        // Beyond a year it is for ever.
-        let asked = number.filter(|ms| (1..31_536_000_000).contains(ms));
-        Ok(asked.map(Duration::from_millis))
+        // A year or more means no limit.
+        let requested = number.filter(|ms| (1..31_536_000_000).contains(ms));
+        Ok(requested.map(Duration::from_millis))
     }
 
     /// A header that holds a number.
@@ -63,16 +63,16 @@ impl Call {
         number.map_err(|_| ConnectError::invalid_argument(format!("{name} is not a number")))
     }
 
-    /// After how much silence a stream says something.
+    /// Interval between keepalive messages of a silent stream.
     pub(super) fn keepalive(&self) -> Duration {
-        let asked = self
+        let requested = self
             .header(header::KEEPALIVE_PING_INTERVAL)
             .and_then(|text| text.parse().ok());
         let default = sandyard_wire::routes::DEFAULT_KEEPALIVE_SECONDS;
-        Duration::from_secs(asked.unwrap_or(default).clamp(1, 31_536_000))
+        Duration::from_secs(requested.unwrap_or(default).clamp(1, 31_536_000))
     }
 
-    /// On whose behalf the call is made.
+    /// The user on whose behalf the call is made.
     pub(super) fn account(&self) -> Result<Account, ConnectError> {
         let basic = self.header(AUTHORIZATION.as_str()).and_then(|text| {
             let pair = json::decode_base64(text.strip_prefix("Basic ")?.trim()).ok()?;
@@ -107,7 +107,7 @@ impl Call {
         parse(if body.is_empty() { b"{}" } else { &body })
     }
 
-    /// The one message of a call that is answered by a stream.
+    /// The message of a call that is answered by a stream.
     pub(super) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
         let body = self.collect(MAX_MESSAGE_BYTES + frame::HEADER_LEN).await?;
         let mut decoder = Decoder::new(MAX_MESSAGE_BYTES);
@@ -159,7 +159,7 @@ pub(super) fn empty_reply(status: StatusCode) -> Response {
     reply
 }
 
-/// A stream of frames, each pulled when it is wanted.
+/// A stream of frames, each produced on demand.
 pub(super) fn stream_reply<S, F>(state: S, next: impl Fn(S) -> F + Send + 'static) -> Response
 where
     S: Send + 'static,
@@ -173,19 +173,19 @@ where
     typed(StatusCode::OK, content_type::CONNECT_JSON, body)
 }
 
-/// How a unary call fails.
+/// The response of a unary call that failed.
 pub(super) fn unary_error(error: &ConnectError) -> Response {
     let status = StatusCode::from_u16(error.code.http_status());
     json_with_status(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error)
 }
 
-/// How a stream fails before its first message: successfully, with the error in its last frame.
+/// The response of a stream that failed before its first message: status 200 with the error in its last frame.
 pub(super) fn stream_error(error: ConnectError) -> Response {
     let body = full(frame::encode_end(Some(error)));
     typed(StatusCode::OK, content_type::CONNECT_JSON, body)
 }
 
-/// How a plain HTTP route fails.
+/// The response of a plain HTTP route that failed.
 pub(super) fn plain_error(status: StatusCode, message: impl Into<String>) -> Response {
     let error = HttpError {
         code: status.as_u16(),

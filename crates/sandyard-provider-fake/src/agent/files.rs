@@ -18,12 +18,12 @@ use super::disk::path::{name, parent};
 use super::multipart;
 use super::query::Query;
 
-/// Most bytes of one upload.
+/// Maximum size of an upload in bytes.
 const MAX_UPLOAD_BYTES: usize = 256 << 20;
 
-/// One written file, as the answer tells it.
+/// A written file in the response of an upload.
 #[derive(Debug, Serialize)]
-struct Written {
+struct WrittenFile {
     path: String,
     name: String,
     r#type: &'static str,
@@ -43,7 +43,7 @@ fn read(call: &Call) -> Result<Response, ConnectError> {
     let content = call.machine.disk.read(&path)?;
     let size = content.len();
     let (status, part) = match range(call.header(RANGE.as_str()), size) {
-        Part::Whole => (StatusCode::OK, 0..size),
+        Part::Entire => (StatusCode::OK, 0..size),
         Part::Range(first, last) => (StatusCode::PARTIAL_CONTENT, first..last + 1),
         Part::Unsatisfiable => {
             let message = "the range begins behind the end of the file";
@@ -86,12 +86,12 @@ fn disposition(name: &str) -> String {
 /// Writes what a request brings.
 pub(super) async fn post(call: &mut Call) -> Response {
     match write(call).await {
-        Ok(written) => json_reply(&written),
+        Ok(files_written) => json_reply(&files_written),
         Err(error) => reply_of(error),
     }
 }
 
-async fn write(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
+async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
     let query = Query::of(&call.parts.uri);
     let account = account(call, &query)?;
     let metadata = metadata(call)?;
@@ -105,24 +105,24 @@ async fn write(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
         .unwrap_or_default()
         .to_owned();
     let body = call.collect(MAX_UPLOAD_BYTES).await?;
-    let asked = query.get(query::PATH).map(str::to_owned);
+    let query_path = query.get(query::PATH).map(str::to_owned);
     let files = if kind.to_ascii_lowercase().starts_with("multipart/form-data") {
         let malformed = || ConnectError::invalid_argument("the multipart body is malformed");
-        let parts = multipart::parts(&kind, &body).ok_or_else(malformed)?;
-        // Other fields of a form are nobody's files.
-        let files = parts.into_iter().filter(|part| part.name == "file");
+        let files = multipart::files(&kind, body).await.ok_or_else(malformed)?;
+        let path = |path| query_path.clone().or(path);
         files
-            .map(|part| (asked.clone().or(part.filename), part.content))
+            .into_iter()
+            .map(|(name, content)| (path(name), content))
             .collect()
     } else {
-        vec![(asked, body)]
+        vec![(query_path, body)]
     };
-    let mut written: Vec<Written> = Vec::new();
+    let mut files_written: Vec<WrittenFile> = Vec::new();
     for (path, content) in files {
         let path = path.filter(|path| !path.is_empty());
         let path = path.ok_or_else(|| ConnectError::invalid_argument("path is missing"))?;
         let path = account.resolve(&path)?;
-        if written.iter().any(|before| before.path == path) {
+        if files_written.iter().any(|before| before.path == path) {
             return Err(ConnectError::invalid_argument(format!(
                 "you cannot upload multiple files to the same path '{path}', only the first one was written"
             )));
@@ -132,14 +132,14 @@ async fn write(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
         call.machine
             .disk
             .write(&path, content, &stamp, metadata.clone())?;
-        written.push(Written {
+        files_written.push(WrittenFile {
             name: name(&path).to_owned(),
             path,
             r#type: "file",
             metadata: metadata.clone(),
         });
     }
-    Ok(written)
+    Ok(files_written)
 }
 
 fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
@@ -149,7 +149,7 @@ fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
     }
 }
 
-/// Takes metadata out of the headers.
+/// Reads metadata from the headers.
 fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
     let mut metadata = BTreeMap::new();
     for (name, value) in &call.parts.headers {
@@ -169,17 +169,17 @@ fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
 /// The part of a file to send.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
-    Whole,
+    Entire,
     /// From the first to the last byte, both included.
     Range(usize, usize),
     Unsatisfiable,
 }
 
-/// Reads a `Range` header; what is not understood is ignored, as the standard allows.
+/// Reads a `Range` header. An invalid one is ignored, as the standard allows.
 fn range(header: Option<&str>, size: usize) -> Part {
     let spec = header.and_then(|header| header.trim().strip_prefix("bytes="));
     let Some((from, to)) = spec.and_then(|spec| spec.split_once('-')) else {
-        return Part::Whole;
+        return Part::Entire;
     };
     let (from, to) = (from.trim(), to.trim());
     match (from.parse::<usize>(), to.parse::<usize>()) {
@@ -187,15 +187,15 @@ fn range(header: Option<&str>, size: usize) -> Part {
             0 => Part::Unsatisfiable,
             suffix => Part::Range(size - suffix, size - 1),
         },
-        (Ok(first), Ok(last)) if first > last => Part::Whole,
+        (Ok(first), Ok(last)) if first > last => Part::Entire,
         (Ok(first), _) if first >= size => Part::Unsatisfiable,
         (Ok(first), Ok(last)) => Part::Range(first, last.min(size - 1)),
         (Ok(first), Err(_)) if to.is_empty() => Part::Range(first, size - 1),
-        _ => Part::Whole,
+        _ => Part::Entire,
     }
 }
 
-/// A failure as a plain HTTP answer.
+/// An error as a plain HTTP response.
 fn reply_of(error: ConnectError) -> Response {
     let status = match error.code {
         Code::NotFound => StatusCode::NOT_FOUND,
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_mean_what_the_standard_says() {
+    fn ranges_follow_the_standard() {
         for (header, part) in [
             ("bytes=0-4", Part::Range(0, 4)),
             ("bytes=5-", Part::Range(5, 9)),
@@ -221,14 +221,14 @@ mod tests {
             ("bytes=8-100", Part::Range(8, 9)),
             ("bytes=10-", Part::Unsatisfiable),
             ("bytes=-0", Part::Unsatisfiable),
-            ("bytes=4-2", Part::Whole),
-            ("bytes=0-1,3-4", Part::Whole),
-            ("bytes=-", Part::Whole),
-            ("lines=1-2", Part::Whole),
+            ("bytes=4-2", Part::Entire),
+            ("bytes=0-1,3-4", Part::Entire),
+            ("bytes=-", Part::Entire),
+            ("lines=1-2", Part::Entire),
         ] {
             assert_eq!(range(Some(header), 10), part, "{header}");
         }
         assert_eq!(range(Some("bytes=0-"), 0), Part::Unsatisfiable);
-        assert_eq!(range(None, 10), Part::Whole);
+        assert_eq!(range(None, 10), Part::Entire);
     }
 }

@@ -95,7 +95,7 @@ fn entry_reply(call: &Call, path: &str) -> Result<Response, ConnectError> {
     Ok(json_reply(&EntryResponse { entry }))
 }
 
-/// What is known of a file.
+/// The description of a file or folder.
 pub(super) fn describe(path: &str, node: &Node) -> EntryInfo {
     let (kind, mode, permissions) = match node.is_folder() {
         true => (FileType::Directory, 0o755, "drwxr-xr-x"),

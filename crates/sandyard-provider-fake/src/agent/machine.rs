@@ -1,4 +1,4 @@
-//! One instance from the inside: its files, its processes, and whether it runs.
+//! The files, processes and state of one instance.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use super::process::Registry;
 use super::rules::Rules;
 use super::watch::Watchers;
 
-/// What is not about files and processes.
+/// Settings of an instance that its agent needs.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) env: BTreeMap<String, String>,
@@ -62,7 +62,7 @@ impl Machine {
         }
     }
 
-    /// Lets it run, rest or end; when it ends so does all that runs in it.
+    /// Changes the state; processes are killed when the instance is no longer live.
     pub(crate) fn become_state(&self, state: SandboxState) {
         self.state.send_replace(state);
         if !state.is_live() {
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// What differs from its template.
+    /// The differences to its template.
     pub(crate) fn difference(&self) -> Vec<sandyard_provider::Change> {
         self.disk.difference()
     }
@@ -80,8 +80,8 @@ impl Machine {
         self.disk.used()
     }
 
-    /// Waits while it rests.
-    pub(super) async fn awake(&self) -> io::Result<()> {
+    /// Waits while the instance is paused; fails when it is stopped.
+    pub(super) async fn wait_while_paused(&self) -> io::Result<()> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| *state != SandboxState::Paused).await;
         match settled.map(|state| *state) {
@@ -90,8 +90,8 @@ impl Machine {
         }
     }
 
-    /// Returns when it no longer lives.
-    pub(super) async fn over(&self) {
+    /// Returns when the instance is no longer live.
+    pub(super) async fn ended(&self) {
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| !state.is_live()).await;
     }
@@ -100,7 +100,7 @@ impl Machine {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who writes now.
+    /// The user and the time of a write.
     pub(super) fn stamp(&self, account: &Account) -> Stamp {
         Stamp {
             owner: account.name.to_owned(),
@@ -131,7 +131,7 @@ impl Machine {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Busy for as long as something runs; otherwise it has just been asked something.
+    /// The activity of the instance: processes and requests.
     pub(super) fn activity(&self) -> Activity {
         let processes = self.processes.running();
         Activity {

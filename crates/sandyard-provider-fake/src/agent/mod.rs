@@ -1,10 +1,11 @@
-//! What is inside a fake instance: an agent that keeps files in memory and runs what [`shell`] knows, always with the same
-//! result. It answers as the real one does, over HTTP on connections in memory.
+//! The agent of a fake instance: it keeps files in memory and answers [`commands`] by rules, always with the same result. It
+//! speaks the protocol of the real agent, HTTP, over streams in memory.
 
 mod account;
 mod call;
+mod commands;
 mod disk;
-mod door;
+mod endpoint;
 mod files;
 mod filesystem;
 mod machine;
@@ -13,7 +14,6 @@ mod process;
 mod query;
 mod route;
 mod rules;
-mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -23,29 +23,29 @@ use std::sync::{Arc, Mutex};
 use sandyard_core::{Clock, Limits};
 
 use disk::tree::Tree;
-use disk::{Disk, Shared, base};
+use disk::{Disk, SharedTree, base};
 use machine::Settings;
 use rules::Rules;
 use sandyard_provider::VOLUME_PATH;
 use sandyard_provider::{InstanceSpec, VolumeSpec};
 
-pub(super) use door::client;
+pub(super) use endpoint::client;
 pub(super) use machine::Machine;
-pub use rules::RulesError;
+pub use rules::{Rule, RulesError};
 
-/// Most bytes that one disk takes, whatever its limit says: it is memory.
+/// Maximum size of a disk in bytes, whatever its limit: it is in memory.
 const MAX_DISK_BYTES: u64 = 256 << 20;
 
-/// What instances are made of.
+/// What the agents of all instances share: rules, and the files of templates and volumes.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(super) struct Agents {
     rules: Arc<Rules>,
-    /// What templates hold that are not the first one.
+    /// Files of templates other than the default one.
     templates: BTreeMap<String, Tree>,
-    volumes: BTreeMap<String, Shared>,
+    volumes: BTreeMap<String, SharedTree>,
 }
 
-impl Inside {
+impl Agents {
     pub(super) fn new(rules: Option<&Path>) -> Result<Self, RulesError> {
         let rules = rules.map(Rules::load).transpose()?.unwrap_or_default();
         Ok(Self {
@@ -55,8 +55,8 @@ impl Inside {
         })
     }
 
-    /// The inside of a new instance: from another one's files, or from its template's.
-    pub(super) fn make(
+    /// The machine of a new instance, with the files of `source` or of its template.
+    pub(super) fn create_machine(
         &self,
         id: &str,
         spec: &InstanceSpec,
@@ -78,8 +78,8 @@ impl Inside {
             let path = account::resolve(&mount.path, "/", "/").ok()?;
             Some((path, self.volumes.get(&mount.volume)?.clone()))
         });
-        let room = spec.limits.disk_bytes.min(MAX_DISK_BYTES);
-        let disk = Disk::new(root.with_room(room), template, mounts.collect());
+        let capacity = spec.limits.disk_bytes.min(MAX_DISK_BYTES);
+        let disk = Disk::new(root.with_capacity(capacity), template, mounts.collect());
         let settings = Settings {
             env: spec.env.clone(),
             access_token: spec.access_token.clone(),
@@ -97,19 +97,23 @@ impl Inside {
         Arc::new(machine)
     }
 
-    /// Keeps an instance's files as a template.
-    pub(super) fn keep(&mut self, name: &str, machine: &Machine) {
-        let (now, _) = machine.disk.trees();
-        self.templates.insert(name.to_owned(), now);
+    pub(super) fn add_rule(&self, rule: Rule) -> Result<(), regex::Error> {
+        self.rules.add(rule)
     }
 
-    pub(super) fn forget(&mut self, template: &str) {
+    /// Saves an instance's files as a template.
+    pub(super) fn save_template(&mut self, name: &str, machine: &Machine) {
+        let (files, _) = machine.disk.trees();
+        self.templates.insert(name.to_owned(), files);
+    }
+
+    pub(super) fn remove_template(&mut self, template: &str) {
         self.templates.remove(template);
     }
 
     pub(super) fn add_volume(&mut self, volume: &VolumeSpec) {
-        let most = volume.size_bytes.min(MAX_DISK_BYTES);
-        let empty = || Arc::new(Mutex::new(Tree::new(most)));
+        let capacity = volume.size_bytes.min(MAX_DISK_BYTES);
+        let empty = || Arc::new(Mutex::new(Tree::new(capacity)));
         self.volumes.entry(volume.id.clone()).or_insert_with(empty);
     }
 
@@ -120,7 +124,7 @@ impl Inside {
     /// An agent's view of a volume.
     pub(super) fn open_volume(&self, id: &str, clock: &Clock) -> Option<Arc<Machine>> {
         let mounts = vec![(VOLUME_PATH.to_owned(), self.volumes.get(id)?.clone())];
-        let disk = Disk::new(base().with_room(MAX_DISK_BYTES), base(), mounts);
+        let disk = Disk::new(base().with_capacity(MAX_DISK_BYTES), base(), mounts);
         let settings = Settings {
             env: BTreeMap::new(),
             access_token: String::new(),

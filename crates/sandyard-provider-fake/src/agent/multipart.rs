@@ -1,142 +1,49 @@
-//! Taking `multipart/form-data` apart, all of it at once.
+//! The files of a `multipart/form-data` body.
+
+use std::convert::Infallible;
 
 use bytes::Bytes;
+use multer::Multipart;
 
-/// Most parts of a form.
-const MAX_PARTS: usize = 10_000;
-
-/// One part of a form.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) name: String,
-    pub(super) filename: Option<String>,
-    pub(super) content: Bytes,
-}
-
-/// The parts of a body; none when it is not what it claims to be.
-pub(super) fn parts(content_type: &str, body: &Bytes) -> Option<Vec<Part>> {
-    let boundary =
-        parameter(content_type, "boundary").filter(|text| (1..=70).contains(&text.len()))?;
-    let first = format!("--{boundary}");
-    let delimiter = format!("\r\n{first}");
-    let mut at = find(body, first.as_bytes(), 0)? + first.len();
-    let mut parts = Vec::new();
-    loop {
-        if body[at..].starts_with(b"--") {
-            return Some(parts);
+/// The files of a form, with the paths that they name; `None` when the form is malformed.
+pub(super) async fn files(content_type: &str, body: Bytes) -> Option<Vec<(Option<String>, Bytes)>> {
+    let boundary = multer::parse_boundary(content_type).ok()?;
+    let body = futures_util::stream::iter([Ok::<_, Infallible>(body)]);
+    let mut form = Multipart::new(body, boundary);
+    let mut files = Vec::new();
+    while let Some(field) = form.next_field().await.ok()? {
+        // Other fields of a form are not files.
+        if field.name() == Some("file") {
+            let path = field.file_name().map(str::to_owned);
+            files.push((path, field.bytes().await.ok()?));
         }
-        if parts.len() >= MAX_PARTS {
-            return None;
-        }
-        // Blanks may follow the delimiter.
-        let headers = find(body, b"\r\n", at)? + 2;
-        let empty = find(body, b"\r\n\r\n", headers - 2)?;
-        let content = empty + 4;
-        let end = find(body, delimiter.as_bytes(), content - 2)?;
-        let text = std::str::from_utf8(body.get(headers..empty.max(headers))?).ok()?;
-        parts.push(part(text, body.slice(content.min(end)..end)));
-        at = end + delimiter.len();
     }
-}
-
-fn part(headers: &str, content: Bytes) -> Part {
-    let disposition = headers.split("\r\n").find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim()
-            .eq_ignore_ascii_case("content-disposition")
-            .then_some(value)
-    });
-    let disposition = disposition.unwrap_or_default();
-    Part {
-        name: parameter(disposition, "name").unwrap_or_default(),
-        filename: parameter(disposition, "filename"),
-        content,
-    }
-}
-
-/// A parameter of a header, with or without quotes.
-fn parameter(header: &str, name: &str) -> Option<String> {
-    let mut rest = header;
-    while let Some((_, after)) = rest.split_once(';') {
-        rest = after.trim_start();
-        let Some((key, value)) = rest.split_once('=') else {
-            continue;
-        };
-        if !key.trim().eq_ignore_ascii_case(name) {
-            continue;
-        }
-        let Some(quoted) = value.strip_prefix('"') else {
-            return Some(
-                value
-                    .split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned(),
-            );
-        };
-        let mut text = String::new();
-        let mut characters = quoted.chars();
-        while let Some(character) = characters.next() {
-            match character {
-                '"' => return Some(text.replace("%22", "\"")),
-                '\\' => text.extend(characters.next()),
-                character => text.push(character),
-            }
-        }
-        return None;
-    }
-    None
-}
-
-fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
-    let rest = body.get(from..)?;
-    let found = rest
-        .windows(wanted.len())
-        .position(|window| window == wanted);
-    found.map(|at| from + at)
+    Some(files)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(body: &str) -> Option<Vec<Part>> {
-        parts(
-            "multipart/form-data; boundary=xx",
-            &Bytes::copy_from_slice(body.as_bytes()),
-        )
+    async fn parse(body: &str) -> Option<Vec<(Option<String>, Bytes)>> {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        files("multipart/form-data; boundary=xx", body).await
     }
 
-    #[test]
-    fn a_form_is_taken_apart() {
+    #[tokio::test]
+    async fn the_files_of_a_form_are_read() {
         let body = "--xx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"/a \\\"b\"\r\n\
                     Content-Type: text/plain\r\n\r\none\r\ntwo\r\n--xx\r\n\
-                    content-disposition: form-data; name=other\r\n\r\n\r\n--xx--\r\n";
-        let found = parse(body).unwrap();
-        assert_eq!(
-            (found[0].name.as_str(), found[0].filename.as_deref()),
-            ("file", Some("/a \"b"))
-        );
-        assert_eq!(found[0].content, "one\r\ntwo");
-        assert_eq!(
-            (found[1].name.as_str(), &found[1].content[..]),
-            ("other", &b""[..])
-        );
+                    content-disposition: form-data; name=\"other\"\r\n\r\nx\r\n--xx--\r\n";
+        let file = (Some("/a \"b".to_owned()), Bytes::from("one\r\ntwo"));
+        assert_eq!(parse(body).await, Some(vec![file]));
     }
 
-    #[test]
-    fn what_is_no_form_is_none() {
-        for body in [
-            "",
-            "--xx",
-            "--xx\r\n",
-            "--xx\r\n\r\nno end",
-            "nothing",
-            "--xx\r\nA: b\r\n\r\nx--xx--",
-        ] {
-            assert_eq!(parse(body), None, "{body:?}");
+    #[tokio::test]
+    async fn a_malformed_form_is_none() {
+        for body in ["", "--xx", "--xx\r\n\r\nno end", "nothing"] {
+            assert_eq!(parse(body).await, None, "{body:?}");
         }
-        assert_eq!(parts("multipart/form-data", &Bytes::new()), None);
+        assert_eq!(files("multipart/form-data", Bytes::new()).await, None);
     }
 }

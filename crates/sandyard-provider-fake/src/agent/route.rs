@@ -1,4 +1,4 @@
-//! Every route on one page.
+//! All routes of the agent.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,10 +39,10 @@ pub(super) async fn answer(mut call: Call) -> Response {
     reply
 }
 
-/// Whoever comes is the host, which is trusted; but a signature that is shown has to be good.
+/// Verifies the signature of a URL, if it has one. All clients are on the host and trusted otherwise.
 fn check_signature(call: &Call) -> Result<(), String> {
     let query = Query::of(&call.parts.uri);
-    let (routes::FILES, Some(shown)) = (call.path(), query.get(query::SIGNATURE)) else {
+    let (routes::FILES, Some(given)) = (call.path(), query.get(query::SIGNATURE)) else {
         return Ok(());
     };
     let is_write = call.parts.method == Method::POST;
@@ -58,12 +58,12 @@ fn check_signature(call: &Call) -> Result<(), String> {
             .get(query::SIGNATURE_EXPIRATION)
             .and_then(|text| text.parse().ok()),
     };
-    // Not the instance's own clock, which may stand still: whoever signs goes by the host's.
+    // URLs are signed with the host's clock; the instance's clock may stand still.
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |now| now.as_secs());
     let token = call.machine.settings().access_token.clone();
-    let checked = signature::verify(&url, &token, shown, i64::try_from(now).unwrap_or(i64::MAX));
+    let checked = signature::verify(&url, &token, given, i64::try_from(now).unwrap_or(i64::MAX));
     checked.map_err(|error| error.to_string())
 }
 
@@ -121,10 +121,10 @@ async fn rpc(call: &mut Call) -> Response {
         true => content_type::CONNECT_JSON,
         false => content_type::JSON,
     };
-    let given = call.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let essence = given.split(';').next().unwrap_or_default().trim();
+    let requested_type = call.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+    let essence = requested_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(expected) {
-        let message = format!("the content type has to be {expected}");
+        let message = format!("the content type must be {expected}");
         return plain_error(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
     }
     if is_stream {
@@ -144,7 +144,7 @@ async fn rpc(call: &mut Call) -> Response {
     answer.unwrap_or_else(|error| unary_error(&error))
 }
 
-/// What to say of a call that there is not.
+/// The error of an unknown call.
 pub(super) fn no_such_call() -> ConnectError {
     ConnectError::new(Code::Unimplemented, "no such call")
 }

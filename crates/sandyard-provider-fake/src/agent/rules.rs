@@ -1,32 +1,33 @@
-//! What a user says that commands do.
+//! Scripted answers: what a test or a user's file says that commands do.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regex::Regex;
 use serde::Deserialize;
 
-/// Most bytes of a file of rules.
+/// Maximum size of a file of rules.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Why there are no rules.
+/// Why rules cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
     /// The file cannot be read.
     #[error("cannot read the rules of the fake provider in `{path}`")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// It is not what it should be.
-    #[error("`{path}` is no list of rules: {problem}")]
+    /// The file does not contain valid rules.
+    #[error("`{path}` is not a list of rules: {problem}")]
     Parse {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with its content.
         problem: String,
     },
 }
@@ -34,71 +35,82 @@ pub enum RulesError {
 /// What a command does.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Rule {
-    /// A regular expression for the command line.
-    command: String,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-    pub(super) exit_code: i32,
-    /// Files it writes.
-    pub(super) files: BTreeMap<String, String>,
-    /// Whether it goes on until it is killed, as a server does.
-    pub(super) keeps_running: bool,
+pub struct Rule {
+    /// Regular expression for the command line.
+    pub command: String,
+    /// Text on standard output.
+    pub stdout: String,
+    /// Text on standard error.
+    pub stderr: String,
+    /// Exit code of the command.
+    pub exit_code: i32,
+    /// Contents of files that the command writes, by path.
+    pub files: BTreeMap<String, String>,
+    /// Whether the command runs until it is killed, as a server does.
+    pub keeps_running: bool,
 }
 
-/// What commands do, the first that matches counting.
+/// The rules of a provider, in order of precedence.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
-    rules: Vec<(Regex, Rule)>,
+pub(crate) struct Rules {
+    rules: Mutex<Vec<(Regex, Arc<Rule>)>>,
     path: Option<PathBuf>,
 }
 
 impl Rules {
     /// Reads a file of rules.
     pub(super) fn load(path: &Path) -> Result<Self, RulesError> {
-        let unread = |source| RulesError::Read {
+        let unreadable = |source| RulesError::Read {
             path: path.to_owned(),
             source,
         };
-        let wrong = |problem: String| RulesError::Parse {
+        let invalid = |problem: String| RulesError::Parse {
             path: path.to_owned(),
             problem,
         };
-        if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
-            return Err(wrong(format!("it has more than {MAX_BYTES} bytes")));
+        if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_BYTES {
+            return Err(invalid(format!("it has more than {MAX_BYTES} bytes")));
         }
-        let text = std::fs::read(path).map_err(unread)?;
+        let text = std::fs::read(path).map_err(unreadable)?;
         let rules: Vec<Rule> =
-            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
         let compiled = rules.into_iter().enumerate().map(|(at, rule)| {
-            let pattern = Regex::new(&rule.command);
-            let pattern =
-                pattern.map_err(|error| wrong(format!("`command` of rule {}: {error}", at + 1)));
-            Ok((pattern?, rule))
+            let pattern = Regex::new(&rule.command)
+                .map_err(|error| invalid(format!("`command` of rule {}: {error}", at + 1)))?;
+            Ok((pattern, Arc::new(rule)))
         });
         Ok(Self {
-            rules: compiled.collect::<Result<_, _>>()?,
+            rules: Mutex::new(compiled.collect::<Result<_, _>>()?),
             path: Some(path.to_owned()),
         })
     }
 
-    /// What a command line does; none when nobody said.
-    pub(super) fn find(&self, line: &str) -> Option<&Rule> {
-        let found = self
-            .rules
-            .iter()
-            .find(|(pattern, _)| pattern.is_match(line));
-        found.map(|(_, rule)| rule)
+    /// Adds a rule that precedes all others.
+    pub(crate) fn add(&self, rule: Rule) -> Result<(), regex::Error> {
+        let pattern = Regex::new(&rule.command)?;
+        self.lock().insert(0, (pattern, Arc::new(rule)));
+        Ok(())
     }
 
-    /// What to say of a command that nobody knows.
+    /// Returns the first rule that matches a command line.
+    pub(super) fn find(&self, line: &str) -> Option<Arc<Rule>> {
+        let rules = self.lock();
+        let mut matching = rules.iter().filter(|(pattern, _)| pattern.is_match(line));
+        matching.next().map(|(_, rule)| rule.clone())
+    }
+
+    /// The message for a command without a rule.
     pub(super) fn unknown(&self, line: &str) -> String {
         let line: String = line.chars().take(1000).collect();
-        let place = match &self.path {
+        let file = match &self.path {
             Some(path) => path.display().to_string(),
             None => "a file that the setting `fake.rules` names".to_owned(),
         };
-        format!("sandyard fake: no rule for `{line}`: add one to {place}\n")
+        format!("sandyard fake: no rule for `{line}`: add one to {file}\n")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Regex, Arc<Rule>)>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +119,7 @@ mod tests {
     use super::*;
 
     fn load(text: &str) -> Result<Rules, RulesError> {
-        // The name alone tells tests of one process apart.
+        // The length of the text makes the name unique within this process.
         let name = format!("sandyard-rules-{}-{}", std::process::id(), text.len());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text).unwrap();
@@ -131,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         for (text, word) in [
             ("{}", "list"),
             (r#"[{"command": "("}]"#, "rule 1"),

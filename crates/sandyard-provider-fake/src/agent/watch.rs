@@ -1,4 +1,4 @@
-//! The calls of `filesystem.Filesystem` that watch.
+//! The calls of `filesystem.Filesystem` about watchers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use super::disk::path::no_folder;
 use super::filesystem::describe;
 use super::machine::Machine;
 
-/// Most watchers that are kept.
+/// Maximum number of watchers.
 const MAX_WATCHERS: usize = 256;
 
-/// Watchers that wait to be asked.
+/// Watchers whose events are polled.
 #[derive(Debug, Default)]
 pub(super) struct Watchers(Mutex<(u64, BTreeMap<String, Watcher>)>);
 
@@ -31,7 +31,7 @@ impl Watchers {
     }
 }
 
-/// Somebody's interest in a folder.
+/// A watch of a folder.
 #[derive(Debug)]
 struct Watcher {
     machine: std::sync::Weak<Machine>,
@@ -56,7 +56,7 @@ impl Watcher {
         })
     }
 
-    /// A change as this watcher is told of it; none when it does not care.
+    /// The event of a change; `None` when it is outside the watched folder.
     fn event(&self, (path, what): (String, EventType)) -> Option<FilesystemEvent> {
         if !is_in(&self.root, &path, self.is_recursive) {
             return None;
@@ -79,13 +79,13 @@ impl Watcher {
                     }
                 }
                 Err(RecvError::Lagged(_)) => return Err(lost()),
-                // The instance is gone, and this stream with it.
+                // The instance was deleted, which ends this stream, too.
                 Err(RecvError::Closed) => std::future::pending().await,
             }
         }
     }
 
-    /// All that happened so far.
+    /// The events since the last call.
     fn take(&mut self) -> Result<Vec<FilesystemEvent>, ConnectError> {
         let mut events = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Watcher {
 fn lost() -> ConnectError {
     ConnectError::new(
         Code::ResourceExhausted,
-        "changes came faster than they were read, some are lost",
+        "changes were not read fast enough; some are lost",
     )
 }
 
@@ -144,7 +144,7 @@ async fn next_frame(
     let event = tokio::select! {
         event = watcher.next() => event.map(WatchDirResponse::Filesystem),
         () = tokio::time::sleep(keepalive) => Ok(WatchDirResponse::Keepalive),
-        () = expiry => Err(ConnectError::new(Code::DeadlineExceeded, "the time given for the watch is over")),
+        () = expiry => Err(ConnectError::new(Code::DeadlineExceeded, "the watch timed out")),
     };
     Some(match event {
         Ok(event) => (message(&event), Stage::Events(watcher)),
@@ -156,7 +156,7 @@ fn message(message: &WatchDirResponse) -> Bytes {
     frame::encode_json(message).unwrap_or_default()
 }
 
-/// Answers the calls that are one message and one answer; none when the path is not one of them.
+/// Answers the calls with one message and one response; `None` for other paths.
 pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
     Some(match call.path() {
         routes::filesystem::CREATE_WATCHER => create(call).await,
@@ -169,21 +169,21 @@ pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
 async fn create(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatchRequest = call.message().await?;
     let watcher = Watcher::new(call, &request)?;
-    let mut kept = call.machine.watchers.lock();
-    if kept.1.len() >= MAX_WATCHERS {
+    let mut watchers = call.machine.watchers.lock();
+    if watchers.1.len() >= MAX_WATCHERS {
         let message = format!("{MAX_WATCHERS} watchers exist already");
         return Err(ConnectError::new(Code::ResourceExhausted, message));
     }
-    kept.0 += 1;
-    let watcher_id = format!("w{}", kept.0);
-    kept.1.insert(watcher_id.clone(), watcher);
+    watchers.0 += 1;
+    let watcher_id = format!("w{}", watchers.0);
+    watchers.1.insert(watcher_id.clone(), watcher);
     Ok(json_reply(&WatcherRef { watcher_id }))
 }
 
 async fn events(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    let mut kept = call.machine.watchers.lock();
-    let watcher = kept.1.get_mut(&request.watcher_id);
+    let mut watchers = call.machine.watchers.lock();
+    let watcher = watchers.1.get_mut(&request.watcher_id);
     let events = watcher.ok_or_else(|| unknown(&request))?.take()?;
     Ok(json_reply(&WatcherEvents { events }))
 }

@@ -1,4 +1,4 @@
-//! The fake passes the suite of the real ones.
+//! The fake passes the conformance suite of the real providers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use sandyard_provider::conformance::{self, Options, Outcome};
 use sandyard_provider_fake::{FakeConfig, FakeProvider};
 
 #[tokio::test]
-async fn the_fake_is_a_provider_like_any_other() {
+async fn the_fake_passes_every_check_that_needs_no_agent() {
     let fake = FakeProvider::new();
     let options = Options {
         foreign_instances: vec![fake.add_foreign_instance()],
@@ -17,11 +17,15 @@ async fn the_fake_is_a_provider_like_any_other() {
     report.assert();
     // All but the seven that need an agent.
     assert_eq!(report.passed(), report.0.len() - 7, "\n{report}");
-    assert_eq!(fake.instances().len(), 1, "only the stranger is left");
+    assert_eq!(
+        fake.instances().len(),
+        1,
+        "only the foreign instance remains"
+    );
 }
 
 #[tokio::test]
-async fn a_fake_that_can_do_little_passes_what_is_left() {
+async fn a_fake_with_few_capabilities_passes_the_remaining_checks() {
     let fake = FakeProvider::new().with_info(|info| info.capabilities = Capabilities::default());
     let report = conformance::run(Arc::new(fake), &Options::default()).await;
     report.assert();
@@ -29,7 +33,7 @@ async fn a_fake_that_can_do_little_passes_what_is_left() {
 }
 
 #[tokio::test]
-async fn what_does_not_hold_is_reported_by_name() {
+async fn a_failed_check_is_reported_by_name() {
     let fake = FakeProvider::new();
     fake.fail_next(
         sandyard_provider::Verb::CheckHealth,
@@ -42,11 +46,11 @@ async fn what_does_not_hold_is_reported_by_name() {
         .filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)))
         .map(|(name, _)| *name)
         .collect();
-    assert_eq!(failed, ["what_it_says_of_itself_is_sound"]);
+    assert_eq!(failed, ["the_providers_info_is_valid"]);
 }
 
 #[tokio::test]
-async fn the_fake_for_users_passes_all_of_it() {
+async fn the_fake_for_users_passes_every_check() {
     for seed in [None, Some(7)] {
         let config = FakeConfig { rules: None, seed };
         let fake = FakeProvider::for_users(&config).expect("no rules to read");

@@ -1,4 +1,4 @@
-//! Failures, gates and vanished processes on demand.
+//! Failures, gates and processes that end, on demand.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use sandyard_provider_fake::{Call, FakeProvider, VANISHED};
 
 use crate::common::spec;
 
-async fn made(fake: &FakeProvider) -> Instance {
+async fn create(fake: &FakeProvider) -> Instance {
     fake.create(&spec("one")).await.expect("create")
 }
 
 #[tokio::test]
 async fn the_nth_call_fails_and_the_others_do_not() {
     let fake = FakeProvider::new();
-    let id = made(&fake).await.id;
+    let id = create(&fake).await.id;
     fake.fail_nth(Verb::Pause, 2, Unavailable);
     fake.fail_next(Verb::Resume, Failed);
     fake.pause(&id).await.expect("the first");
@@ -29,7 +29,7 @@ async fn the_nth_call_fails_and_the_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_failed_create_makes_nothing_and_a_lost_answer_does() {
+async fn a_failed_create_leaves_no_instance_and_a_lost_answer_leaves_one() {
     let fake = FakeProvider::new();
     fake.fail_next(Verb::Create, NoCapacity);
     fake.create(&spec("one")).await.expect_err("fails");
@@ -42,7 +42,7 @@ async fn a_failed_create_makes_nothing_and_a_lost_answer_does() {
 #[tokio::test]
 async fn a_held_call_waits_for_its_gate() {
     let fake = FakeProvider::new();
-    let id = made(&fake).await.id;
+    let id = create(&fake).await.id;
     let gate = fake.hold(Verb::Pause);
     let pause = tokio::spawn({
         let (fake, id) = (fake.clone(), id.clone());
@@ -66,18 +66,18 @@ async fn a_held_call_waits_for_its_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_goes_by_the_tests_clock() {
+async fn a_delay_uses_the_tests_clock() {
     let fake = FakeProvider::new();
     fake.delay(Verb::List, Duration::from_secs(3600));
-    let began = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     fake.list().await.expect("list");
-    assert_eq!(began.elapsed().as_secs(), 3600);
+    assert_eq!(start.elapsed().as_secs(), 3600);
 }
 
 #[tokio::test]
 async fn vanished_processes_leave_a_stopped_instance_with_a_reason() {
     let fake = FakeProvider::new().with_clock(Clock::manual(7));
-    let one = made(&fake).await;
+    let one = create(&fake).await;
     assert_eq!(one.created_ms, 7);
     fake.vanish(&one.id);
     let found = fake.inspect(&one.id).await.expect("inspect");
@@ -91,10 +91,10 @@ async fn vanished_processes_leave_a_stopped_instance_with_a_reason() {
 }
 
 #[tokio::test]
-async fn clones_are_one_place_and_remember_every_call() {
+async fn clones_share_their_state_and_record_every_call() {
     let fake = FakeProvider::new();
     let other = fake.clone();
-    let id = made(&fake).await.id;
+    let id = create(&fake).await.id;
     other.set_reachable(false);
     assert_eq!(fake.list().await.unwrap_err().kind, Unavailable);
     other.set_reachable(true);
@@ -114,13 +114,15 @@ async fn clones_are_one_place_and_remember_every_call() {
 }
 
 #[tokio::test]
-async fn an_orphan_is_listed_and_a_stranger_is_not() {
+async fn an_orphan_is_listed_and_a_foreign_instance_is_not() {
     let fake = FakeProvider::new();
     let orphan = fake.add_orphan("lost".parse().expect("an id"));
-    let stranger = fake.add_foreign_instance();
+    let foreign = fake.add_foreign_instance();
     let listed = fake.list().await.expect("list");
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].id, orphan);
-    fake.delete(&stranger).await.expect("nothing of ours");
+    fake.delete(&foreign)
+        .await
+        .expect("not an instance of this installation");
     assert_eq!(fake.instances().len(), 2);
 }

@@ -1,28 +1,28 @@
-//! Commands inside, across pauses and stops. Skipped where there are no agents.
+//! Commands in an instance, across pauses and stops. Skipped when the provider has no agents.
 
-use super::subject::{Done, Subject, same, works};
+use super::subject::{CheckResult, Subject, same, works};
 use crate::instances::ChangeKind;
 
-pub(super) async fn commands_run_with_the_instances_variables(subject: &Subject) -> Done {
+pub(super) async fn commands_run_with_the_instances_variables(subject: &Subject) -> CheckResult {
     let id = subject.create().await?.id;
     let output = subject.sh(&id, "echo $WHO").await?;
     same("printed", output.as_str(), "conformance")
 }
 
-pub(super) async fn a_command_goes_on_after_a_pause(subject: &Subject) -> Done {
+pub(super) async fn a_command_goes_on_after_a_pause(subject: &Subject) -> CheckResult {
     let id = subject.create().await?.id;
-    // It waits for the file that is only made when it has been paused and resumed.
-    let waits = "touch /tmp/started; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo went on > /tmp/said; cat /tmp/said";
+    // It waits for a file that is created after the instance was paused and resumed.
+    let command = "touch /tmp/started; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo went on > /tmp/said; cat /tmp/said";
     let listen = async {
-        match subject.sh(&id, waits).await {
+        match subject.sh(&id, command).await {
             Err(_) if subject.options.does_pause_cut_off => Ok(None),
             output => output.map(Some),
         }
     };
     let pause = async {
-        // What is asked for while it pauses may be refused.
-        let started = "until [ -e /tmp/started ]; do sleep 0.05; done";
-        subject.sh(&id, started).await?;
+        // Requests during the pause may be refused.
+        let wait_for_start = "until [ -e /tmp/started ]; do sleep 0.05; done";
+        subject.sh(&id, wait_for_start).await?;
         works("pause", subject.provider.pause(&id).await)?;
         works("resume", subject.provider.resume(&id).await)?;
         subject.sh(&id, "touch /tmp/go").await
@@ -38,7 +38,7 @@ pub(super) async fn a_command_goes_on_after_a_pause(subject: &Subject) -> Done {
     same("printed", output.as_str(), "went on")
 }
 
-pub(super) async fn files_outlive_a_stop(subject: &Subject) -> Done {
+pub(super) async fn files_outlive_a_stop(subject: &Subject) -> CheckResult {
     let id = subject.create().await?.id;
     subject.sh(&id, "echo kept > ~/file").await?;
     works("stop", subject.provider.stop(&id).await)?;
@@ -47,7 +47,9 @@ pub(super) async fn files_outlive_a_stop(subject: &Subject) -> Done {
     same("printed", output.as_str(), "kept\nconformance")
 }
 
-pub(super) async fn a_fork_has_the_files_and_the_difference_tells_them(subject: &Subject) -> Done {
+pub(super) async fn a_fork_has_the_files_and_the_difference_lists_them(
+    subject: &Subject,
+) -> CheckResult {
     let id = subject.create().await?.id;
     let path = subject.sh(&id, "echo shared > ~/file; echo ~/file").await?;
     let changes = works("diff", subject.provider.diff(&id).await)?;

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use super::subject::{Done, Subject, Trouble, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
 use crate::ProviderErrorKind::{NotFound, Unsupported};
 use crate::usage::UsagePoint;
 
-/// A point is there some seconds after a create, on a machine that has nothing else to do.
-const SOON: Duration = Duration::from_secs(120);
+/// Bound on the wait for the first point, which takes some seconds on an idle machine.
+const FIRST_POINT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The whole history, where one is kept.
-async fn history(subject: &Subject, id: &str) -> Done<Vec<UsagePoint>> {
+/// The entire history, if the provider records one.
+async fn history(subject: &Subject, id: &str) -> CheckResult<Vec<UsagePoint>> {
     match subject.provider.usage_history(id, 0, i64::MAX).await {
-        Err(error) if error.kind == Unsupported => Err(Trouble::CannotBeTried),
+        Err(error) if error.kind == Unsupported => Err(CheckError::NotApplicable),
         other => works("usage history", other),
     }
 }
 
 /// Waits until there is a point.
-async fn first_point(subject: &Subject, id: &str) -> Done<UsagePoint> {
+async fn first_point(subject: &Subject, id: &str) -> CheckResult<UsagePoint> {
     let read = async {
         loop {
             if let Some(point) = history(subject, id).await?.last() {
@@ -27,11 +27,15 @@ async fn first_point(subject: &Subject, id: &str) -> Done<UsagePoint> {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let found = tokio::time::timeout(SOON, read).await;
-    found.unwrap_or_else(|_| Err(Trouble::Wrong("there is no point yet".to_owned())))
+    let point = tokio::time::timeout(FIRST_POINT_TIMEOUT, read).await;
+    point.unwrap_or_else(|_| {
+        Err(CheckError::Failed(
+            "no point was recorded in time".to_owned(),
+        ))
+    })
 }
 
-pub(super) async fn there_is_a_point_soon_after_a_create(subject: &Subject) -> Done {
+pub(super) async fn the_history_has_a_point_soon_after_a_create(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     let point = first_point(subject, &made.id).await?;
     same(
@@ -49,16 +53,12 @@ pub(super) async fn there_is_a_point_soon_after_a_create(subject: &Subject) -> D
             .usage_history(&made.id, 0, made.created_ms - 60_000)
             .await,
     )?;
-    same("nothing before it was made", before.len(), 0)?;
+    same("no points before the create", before.len(), 0)?;
     let reversed = works(
         "reversed",
         provider.usage_history(&made.id, i64::MAX, i64::MIN).await,
     )?;
-    same(
-        "nothing between the end and the beginning",
-        reversed.len(),
-        0,
-    )?;
+    same("no points in a reversed range", reversed.len(), 0)?;
     let all = history(subject, &made.id).await?;
     same(
         "oldest first",
@@ -73,21 +73,25 @@ pub(super) async fn there_is_a_point_soon_after_a_create(subject: &Subject) -> D
     )
 }
 
-pub(super) async fn nothing_is_counted_while_it_is_paused(subject: &Subject) -> Done {
+pub(super) async fn a_pause_leaves_earlier_points_unchanged(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     first_point(subject, &made.id).await?;
     works("pause", subject.provider.pause(&made.id).await)?;
     let before = history(subject, &made.id).await?;
     works("resume", subject.provider.resume(&made.id).await)?;
     let after = history(subject, &made.id).await?;
-    same("the past stays", after.starts_with(&before), true)
+    same(
+        "earlier points are unchanged",
+        after.starts_with(&before),
+        true,
+    )
 }
 
-pub(super) async fn what_is_not_there_has_no_history(subject: &Subject) -> Done {
+pub(super) async fn a_missing_instance_has_no_history(subject: &Subject) -> CheckResult {
     for id in ["nosuchinstance00000", "", "../../etc"] {
         let history = subject.provider.usage_history(id, 0, i64::MAX).await;
         if matches!(&history, Err(error) if error.kind == Unsupported) {
-            return Err(Trouble::CannotBeTried);
+            return Err(CheckError::NotApplicable);
         }
         fails("unknown", NotFound, history)?;
     }

@@ -1,14 +1,14 @@
-//! A life from create to delete: each step once, twice and out of turn.
+//! The lifecycle from create to delete: each step once, twice, and in the wrong state.
 
 use crate::templates::Ready;
 use std::collections::BTreeSet;
 
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 
-use super::subject::{Done, Subject, Trouble, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
 use crate::ProviderErrorKind::Conflict;
 
-pub(super) async fn what_it_says_of_itself_is_sound(subject: &Subject) -> Done {
+pub(super) async fn the_providers_info_is_valid(subject: &Subject) -> CheckResult {
     works("check_health", subject.provider.check_health().await)?;
     let info = subject.provider.info();
     works("its limits", info.default_limits.check(&info.max_limits))?;
@@ -18,7 +18,7 @@ pub(super) async fn what_it_says_of_itself_is_sound(subject: &Subject) -> Done {
 
 pub(super) async fn a_new_instance_runs_and_is_found_by_id_and_by_sandbox(
     subject: &Subject,
-) -> Done {
+) -> CheckResult {
     let spec = subject.spec();
     let made = works("create", subject.provider.create(&spec).await)?;
     same("state", made.state, Running)?;
@@ -26,17 +26,17 @@ pub(super) async fn a_new_instance_runs_and_is_found_by_id_and_by_sandbox(
     same("template", &made.template, &spec.template)?;
     same("limits", &made.limits, &spec.limits)?;
     same("reason", &made.reason, &None)?;
-    same("made after 1970", made.created_ms > 0, true)?;
+    same("created after 1970", made.created_ms > 0, true)?;
     same("started", made.started_ms.is_some(), true)?;
     same("inspect", &subject.inspect(&made.id).await?, &made)?;
     same(
         "list",
-        subject.made_for(&spec.sandbox_id).await?,
+        subject.instances_of(&spec.sandbox_id).await?,
         vec![made],
     )
 }
 
-pub(super) async fn several_are_made_at_once_and_each_is_its_own(subject: &Subject) -> Done {
+pub(super) async fn concurrent_creates_make_different_instances(subject: &Subject) -> CheckResult {
     let (a, b, c, d) = tokio::join!(
         subject.create(),
         subject.create(),
@@ -44,15 +44,15 @@ pub(super) async fn several_are_made_at_once_and_each_is_its_own(subject: &Subje
         subject.create()
     );
     let made = [a?, b?, c?, d?];
-    let ids: BTreeSet<_> = made.iter().map(|one| &one.id).collect();
+    let ids: BTreeSet<_> = made.iter().map(|instance| &instance.id).collect();
     same("different ids", ids.len(), made.len())?;
-    for one in &made {
-        same("inspect", &subject.inspect(&one.id).await?, one)?;
+    for instance in &made {
+        same("inspect", &subject.inspect(&instance.id).await?, instance)?;
     }
     Ok(())
 }
 
-pub(super) async fn deleting_twice_succeeds_and_nothing_is_left(subject: &Subject) -> Done {
+pub(super) async fn deleting_twice_succeeds_and_leaves_nothing(subject: &Subject) -> CheckResult {
     let spec = subject.spec();
     let made = works("create", subject.provider.create(&spec).await)?;
     for _ in 0..2 {
@@ -60,10 +60,14 @@ pub(super) async fn deleting_twice_succeeds_and_nothing_is_left(subject: &Subjec
         let found = works("inspect", subject.provider.inspect(&made.id).await)?;
         same("inspect", found, None)?;
     }
-    same("list", subject.made_for(&spec.sandbox_id).await?, vec![])
+    same(
+        "list",
+        subject.instances_of(&spec.sandbox_id).await?,
+        vec![],
+    )
 }
 
-pub(super) async fn pausing_and_resuming_can_be_repeated(subject: &Subject) -> Done {
+pub(super) async fn pausing_and_resuming_can_be_repeated(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     for _ in 0..2 {
         let paused = works("pause", subject.provider.pause(&made.id).await)?;
@@ -78,12 +82,12 @@ pub(super) async fn pausing_and_resuming_can_be_repeated(subject: &Subject) -> D
     Ok(())
 }
 
-pub(super) async fn stopping_and_starting_can_be_repeated(subject: &Subject) -> Done {
+pub(super) async fn stopping_and_starting_can_be_repeated(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     for _ in 0..2 {
         let stopped = works("stop", subject.provider.stop(&made.id).await)?;
         same("state", stopped.state, Stopped)?;
-        same("reason, for it was asked", &stopped.reason, &None)?;
+        same("no reason after a requested stop", &stopped.reason, &None)?;
         same("sandbox", &stopped.sandbox_id, &made.sandbox_id)?;
         same("inspect", subject.inspect(&made.id).await?, stopped)?;
     }
@@ -92,33 +96,37 @@ pub(super) async fn stopping_and_starting_can_be_repeated(subject: &Subject) -> 
         same("state", started.state, Running)?;
         same("sandbox", &started.sandbox_id, &made.sandbox_id)?;
         same("made", started.created_ms, made.created_ms)?;
-        let moved_on = started.started_ms >= made.started_ms;
-        same("started not before it was made", moved_on, true)?;
+        let is_later = started.started_ms >= made.started_ms;
+        same("started not before it was created", is_later, true)?;
     }
     Ok(())
 }
 
-pub(super) async fn what_the_state_does_not_allow_is_a_conflict(subject: &Subject) -> Done {
+pub(super) async fn calls_in_the_wrong_state_are_conflicts(subject: &Subject) -> CheckResult {
     let id = subject.create().await?.id;
     let provider = &subject.provider;
     works("pause", provider.pause(&id).await)?;
-    fails("start of a paused one", Conflict, provider.start(&id).await)?;
-    let stopped = works("stop of a paused one", provider.stop(&id).await)?;
+    fails(
+        "start of a paused instance",
+        Conflict,
+        provider.start(&id).await,
+    )?;
+    let stopped = works("stop of a paused instance", provider.stop(&id).await)?;
     same("state", stopped.state, Stopped)?;
     fails(
-        "pause of a stopped one",
+        "pause of a stopped instance",
         Conflict,
         provider.pause(&id).await,
     )?;
     fails(
-        "resume of a stopped one",
+        "resume of a stopped instance",
         Conflict,
         provider.resume(&id).await,
     )?;
     same("inspect", subject.inspect(&id).await?, stopped)
 }
 
-pub(super) async fn every_state_can_be_deleted(subject: &Subject) -> Done {
+pub(super) async fn every_state_can_be_deleted(subject: &Subject) -> CheckResult {
     let paused = subject.create().await?.id;
     works("pause", subject.provider.pause(&paused).await)?;
     let stopped = subject.create().await?.id;
@@ -131,18 +139,18 @@ pub(super) async fn every_state_can_be_deleted(subject: &Subject) -> Done {
     Ok(())
 }
 
-pub(super) async fn ready_instances_are_not_listed(subject: &Subject) -> Done {
+pub(super) async fn ready_instances_are_not_listed(subject: &Subject) -> CheckResult {
     let before = works("list", subject.provider.list().await)?;
     works(
         "keep one ready",
-        subject.provider.keep_ready(&[one_ready()]).await,
+        subject.provider.keep_ready(&[pool_of_one()]).await,
     )?;
-    let held = ready_one_is_used(subject, before.len()).await;
+    let result = check_with_ready_instance(subject, before.len()).await;
     works("keep none ready", subject.provider.keep_ready(&[]).await)?;
-    held
+    result
 }
 
-async fn ready_one_is_used(subject: &Subject, before: usize) -> Done {
+async fn check_with_ready_instance(subject: &Subject, before: usize) -> CheckResult {
     let listed = works("list", subject.provider.list().await)?;
     same("listed with one ready", listed.len(), before)?;
     let mut spec = subject.spec();
@@ -150,12 +158,12 @@ async fn ready_one_is_used(subject: &Subject, before: usize) -> Done {
     let made = works("create", subject.provider.create(&spec).await)?;
     same("sandbox", made.sandbox_id.as_ref(), Some(&spec.sandbox_id))?;
     match subject.sh(&made.id, "echo $WHO").await {
-        Err(Trouble::CannotBeTried) => Ok(()),
-        said => same("its own variables", said?.as_str(), "conformance"),
+        Err(CheckError::NotApplicable) => Ok(()),
+        output => same("its own variables", output?.as_str(), "conformance"),
     }
 }
 
-fn one_ready() -> Ready {
+fn pool_of_one() -> Ready {
     Ready {
         template: None,
         count: 1,

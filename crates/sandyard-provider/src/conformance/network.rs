@@ -3,19 +3,19 @@
 use sandyard_core::network::{NetworkGrant, SecretGrant, SecretText, Target};
 use sandyard_core::{NetworkPolicy, SandboxId};
 
-use super::subject::{Done, Subject, Trouble, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
 use crate::ProviderErrorKind::NotFound;
 use crate::instances::Instance;
 
-/// What no answer may hold.
+/// A secret that no answer may contain.
 const SECRET: &str = "a-secret-of-the-conformance-suite";
 
-pub(super) async fn egress_can_be_granted_twice_and_changed(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_granted_twice_and_changed(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     let open = set(subject, &made, open()).await?;
     let closed = set(subject, &made, closed()).await?;
     same(
-        "closed once more",
+        "closed a second time",
         set(subject, &made, self::closed()).await?,
         closed,
     )?;
@@ -23,7 +23,7 @@ pub(super) async fn egress_can_be_granted_twice_and_changed(subject: &Subject) -
     same("inspect", subject.inspect(&made.id).await?, made)
 }
 
-pub(super) async fn a_missing_instance_has_no_egress(subject: &Subject) -> Done {
+pub(super) async fn a_missing_instance_has_no_egress(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let grant = grant(&subject.spec().sandbox_id, open());
     let long = "a".repeat(5000);
@@ -39,12 +39,12 @@ pub(super) async fn a_missing_instance_has_no_egress(subject: &Subject) -> Done 
     works("delete", provider.delete(&made.id).await)?;
     let grant = self::grant(sandbox_of(&made)?, open());
     let late = provider.set_network(&made.id, &grant).await;
-    fails("set_network of a deleted one", NotFound, late)?;
+    fails("set_network of a deleted instance", NotFound, late)?;
     let found = works("inspect", provider.inspect(&made.id).await)?;
     same("inspect", found, None)
 }
 
-pub(super) async fn egress_can_be_changed_across_a_pause(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_changed_across_a_pause(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     set(subject, &made, open()).await?;
     let paused = works("pause", subject.provider.pause(&made.id).await)?;
@@ -55,7 +55,7 @@ pub(super) async fn egress_can_be_changed_across_a_pause(subject: &Subject) -> D
     same("as before", subject.inspect(&made.id).await?, made)
 }
 
-pub(super) async fn egress_can_be_changed_across_a_stop(subject: &Subject) -> Done {
+pub(super) async fn egress_can_be_changed_across_a_stop(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     set(subject, &made, open()).await?;
     let stopped = works("stop", subject.provider.stop(&made.id).await)?;
@@ -66,20 +66,24 @@ pub(super) async fn egress_can_be_changed_across_a_stop(subject: &Subject) -> Do
     same("as before", subject.inspect(&made.id).await?, started)
 }
 
-/// Grants an instance its egress, and returns what of the policy is not enforced there.
-async fn set(subject: &Subject, instance: &Instance, policy: NetworkPolicy) -> Done<Vec<String>> {
+/// Grants an instance its egress, and returns the limitations.
+async fn set(
+    subject: &Subject,
+    instance: &Instance,
+    policy: NetworkPolicy,
+) -> CheckResult<Vec<String>> {
     let grant = grant(sandbox_of(instance)?, policy);
     let limitations = works(
         "set_network",
         subject.provider.set_network(&instance.id, &grant).await,
     )?;
     let is_leaked = limitations.iter().any(|text| text.contains(SECRET));
-    same("the answer holds a secret", is_leaked, false)?;
+    same("the answer contains a secret", is_leaked, false)?;
     Ok(limitations)
 }
 
-fn sandbox_of(instance: &Instance) -> Done<&SandboxId> {
-    let unowned = || Trouble::Wrong(format!("`{}` belongs to no sandbox", instance.id));
+fn sandbox_of(instance: &Instance) -> CheckResult<&SandboxId> {
+    let unowned = || CheckError::Failed(format!("`{}` belongs to no sandbox", instance.id));
     instance.sandbox_id.as_ref().ok_or_else(unowned)
 }
 
@@ -95,7 +99,7 @@ fn closed() -> NetworkPolicy {
 }
 
 fn target(text: &str) -> Target {
-    text.parse().expect("written here")
+    text.parse().expect("a valid constant")
 }
 
 fn grant(sandbox_id: &SandboxId, policy: NetworkPolicy) -> NetworkGrant {
@@ -107,7 +111,7 @@ fn grant(sandbox_id: &SandboxId, policy: NetworkPolicy) -> NetworkGrant {
             name: "key".to_owned(),
             placeholder: "placeholder-of-the-conformance-suite".to_owned(),
             value: SecretText::new(SECRET),
-            hosts: vec!["api.example.com".parse().expect("written here")],
+            hosts: vec!["api.example.com".parse().expect("a valid constant")],
         }],
         is_leading: true,
     }

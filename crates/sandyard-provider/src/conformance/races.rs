@@ -1,12 +1,12 @@
-//! Calls at the same time, and calls whose answer nobody got.
+//! Concurrent calls, and calls whose answer was lost.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::subject::{Done, Subject, same, works};
+use super::subject::{CheckResult, Subject, same, works};
 use crate::ProviderErrorKind::Conflict;
 
-pub(super) async fn deleting_from_several_sides_leaves_nothing(subject: &Subject) -> Done {
+pub(super) async fn concurrent_deletes_leave_nothing(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let made = subject.create().await?;
     let (a, b, c) = tokio::join!(
@@ -16,13 +16,13 @@ pub(super) async fn deleting_from_several_sides_leaves_nothing(subject: &Subject
     );
     let answers = [a, b, c];
     same(
-        "one of them did it",
+        "one of them succeeded",
         answers.iter().any(Result::is_ok),
         true,
     )?;
     for answer in answers {
         match answer {
-            // Somebody else is at it.
+            // Another of the calls is deleting it.
             Err(error) if error.kind == Conflict => {}
             other => works("delete", other)?,
         }
@@ -32,23 +32,25 @@ pub(super) async fn deleting_from_several_sides_leaves_nothing(subject: &Subject
     same("inspect", found, None)
 }
 
-pub(super) async fn looking_while_some_are_made_finds_each_once_it_is(subject: &Subject) -> Done {
+pub(super) async fn listing_during_creates_has_no_duplicates_and_misses_none(
+    subject: &Subject,
+) -> CheckResult {
     let provider = &subject.provider;
     let specs = [subject.spec(), subject.spec(), subject.spec()];
-    let is_over = AtomicBool::new(false);
+    let has_ended = AtomicBool::new(false);
     let make = async {
         let [a, b, c] = &specs;
         let made = tokio::join!(provider.create(a), provider.create(b), provider.create(c));
-        is_over.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         for made in [made.0, made.1, made.2] {
             works("create", made)?;
         }
         Ok(())
     };
     let read = async {
-        while !is_over.load(Ordering::Relaxed) {
+        while !has_ended.load(Ordering::Relaxed) {
             let listed = works("list", provider.list().await)?;
-            let ids: BTreeSet<_> = listed.iter().map(|one| &one.id).collect();
+            let ids: BTreeSet<_> = listed.iter().map(|instance| &instance.id).collect();
             same("listed once", ids.len(), listed.len())?;
             tokio::task::yield_now().await;
         }
@@ -57,13 +59,13 @@ pub(super) async fn looking_while_some_are_made_finds_each_once_it_is(subject: &
     let (made, reads) = tokio::join!(make, read);
     made.and(reads)?;
     for spec in &specs {
-        let found = subject.made_for(&spec.sandbox_id).await?;
+        let found = subject.instances_of(&spec.sandbox_id).await?;
         same("found by its sandbox", found.len(), 1)?;
     }
     Ok(())
 }
 
-pub(super) async fn what_is_made_again_for_a_sandbox_is_found_too(subject: &Subject) -> Done {
+pub(super) async fn a_second_create_for_a_sandbox_is_found_too(subject: &Subject) -> CheckResult {
     // A caller that lost the first answer may call again, and must find both instances or get an error.
     let provider = &subject.provider;
     let spec = subject.spec();
@@ -73,10 +75,10 @@ pub(super) async fn what_is_made_again_for_a_sandbox_is_found_too(subject: &Subj
         Err(error) if error.kind == Conflict => {}
         second => {
             let second = works("create again", second)?;
-            same("another one", expected.insert(second.id), true)?;
+            same("a second instance", expected.insert(second.id), true)?;
         }
     }
-    let found = subject.made_for(&spec.sandbox_id).await?;
-    let found: BTreeSet<_> = found.into_iter().map(|one| one.id).collect();
+    let found = subject.instances_of(&spec.sandbox_id).await?;
+    let found: BTreeSet<_> = found.into_iter().map(|instance| instance.id).collect();
     same("found by the sandbox", found, expected)
 }

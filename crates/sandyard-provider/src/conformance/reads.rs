@@ -1,15 +1,15 @@
-//! Looking: while something changes, at what is not there, at what is not ours.
+//! Reads: during a change, of missing instances, of foreign instances.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::subject::{Done, Subject, fails, same, works};
+use super::subject::{CheckResult, Subject, fails, same, works};
 use crate::ProviderErrorKind::{self, NotFound};
 use crate::Result;
 
-/// How often it is paused and resumed while others look.
+/// How often the instance is paused and resumed while it is read.
 const REPEATS: usize = 10;
 
-pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
+pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let can = provider.info().capabilities;
     let spec = subject.spec();
@@ -34,15 +34,19 @@ pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
         absent("stop", can.can_stop, provider.stop(id).await)?;
         absent("start", can.can_stop, provider.start(id).await)?;
         let name = subject.template_name();
-        let kept = provider.snapshot(id, &name).await;
-        absent("snapshot", can.can_snapshot, kept)?;
+        let snapshot = provider.snapshot(id, &name).await;
+        absent("snapshot", can.can_snapshot, snapshot)?;
         absent("fork", can.can_fork, provider.fork(id, &spec).await)?;
         absent("diff", can.can_diff, provider.diff(id).await)?;
     }
-    same("left", subject.made_for(&spec.sandbox_id).await?, vec![])
+    same(
+        "left",
+        subject.instances_of(&spec.sandbox_id).await?,
+        vec![],
+    )
 }
 
-fn absent<T: std::fmt::Debug>(call: &str, is_able: bool, result: Result<T>) -> Done {
+fn absent<T: std::fmt::Debug>(call: &str, is_able: bool, result: Result<T>) -> CheckResult {
     let kind = match is_able {
         true => NotFound,
         false => ProviderErrorKind::Unsupported,
@@ -50,10 +54,10 @@ fn absent<T: std::fmt::Debug>(call: &str, is_able: bool, result: Result<T>) -> D
     fails(call, kind, result)
 }
 
-pub(super) async fn instances_of_others_are_not_listed(subject: &Subject) -> Done {
+pub(super) async fn foreign_instances_are_not_listed(subject: &Subject) -> CheckResult {
     let listed = works("list", subject.provider.list().await)?;
     for id in &subject.options.foreign_instances {
-        let is_listed = listed.iter().any(|one| one.id == *id);
+        let is_listed = listed.iter().any(|instance| instance.id == *id);
         same(
             "another installation's instance is listed",
             is_listed,
@@ -65,28 +69,30 @@ pub(super) async fn instances_of_others_are_not_listed(subject: &Subject) -> Don
     Ok(())
 }
 
-pub(super) async fn reading_while_it_pauses_always_finds_it(subject: &Subject) -> Done {
-    let made = subject.create().await?;
-    let is_over = AtomicBool::new(false);
+pub(super) async fn reads_find_an_instance_while_it_is_paused_and_resumed(
+    subject: &Subject,
+) -> CheckResult {
+    let created = subject.create().await?;
+    let has_ended = AtomicBool::new(false);
     let change = async {
         let mut done = Ok(());
         for _ in 0..REPEATS {
-            let paused = works("pause", subject.provider.pause(&made.id).await);
-            let resumed = works("resume", subject.provider.resume(&made.id).await);
+            let paused = works("pause", subject.provider.pause(&created.id).await);
+            let resumed = works("resume", subject.provider.resume(&created.id).await);
             done = done.and(paused.map(drop)).and(resumed.map(drop));
             tokio::task::yield_now().await;
         }
-        is_over.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         done
     };
     let read = async {
-        while !is_over.load(Ordering::Relaxed) {
-            let found = subject.inspect(&made.id).await?;
+        while !has_ended.load(Ordering::Relaxed) {
+            let found = subject.inspect(&created.id).await?;
             same("live", found.state.is_live(), true)?;
-            let sandbox_id = made.sandbox_id.as_ref().expect("made for one");
-            let listed = subject.made_for(sandbox_id).await?;
+            let sandbox_id = created.sandbox_id.as_ref().expect("made for one");
+            let listed = subject.instances_of(sandbox_id).await?;
             same("listed", listed.len(), 1)?;
-            works("usage", subject.provider.usage(&made.id).await)?;
+            works("usage", subject.provider.usage(&created.id).await)?;
             tokio::task::yield_now().await;
         }
         Ok(())
@@ -95,7 +101,7 @@ pub(super) async fn reading_while_it_pauses_always_finds_it(subject: &Subject) -
     changed.and(reads)
 }
 
-pub(super) async fn usage_is_reported_in_every_state(subject: &Subject) -> Done {
+pub(super) async fn usage_is_reported_in_every_state(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.create().await?.id;
     works("usage while it runs", provider.usage(&id).await)?;

@@ -1,38 +1,38 @@
-//! What makes no sense is refused by kind, and nothing is left of it.
+//! Invalid requests are refused with the right kind of error and leave nothing behind.
 
 use sandyard_core::Limits;
 
-use super::subject::{Done, Subject, fails, same};
+use super::subject::{CheckResult, Subject, fails, same};
 use crate::ProviderErrorKind::{self, Invalid, NotFound, Unsupported};
 use crate::{InstanceSpec, VolumeSpec};
 
-pub(super) async fn an_unknown_template_is_not_found(subject: &Subject) -> Done {
+pub(super) async fn an_unknown_template_is_not_found(subject: &Subject) -> CheckResult {
     let spec = InstanceSpec {
-        template: "there-is-none-of-this-name".to_owned(),
+        template: "no-such-template".to_owned(),
         ..subject.spec()
     };
     refused(subject, NotFound, spec).await
 }
 
-pub(super) async fn limits_out_of_range_are_invalid(subject: &Subject) -> Done {
-    let usual = subject.options.limits.clone();
-    let most = subject.provider.info().max_limits.clone();
+pub(super) async fn limits_out_of_range_are_invalid(subject: &Subject) -> CheckResult {
+    let valid = subject.options.limits.clone();
+    let max_limits = subject.provider.info().max_limits.clone();
     for limits in [
         Limits {
             memory_bytes: 1,
-            ..usual.clone()
+            ..valid.clone()
         },
         Limits {
             pids: 0,
-            ..usual.clone()
+            ..valid.clone()
         },
         Limits {
-            disk_bytes: most.disk_bytes.saturating_add(1),
-            ..usual.clone()
+            disk_bytes: max_limits.disk_bytes.saturating_add(1),
+            ..valid.clone()
         },
         Limits {
-            cpu_millis: most.cpu_millis.saturating_add(1),
-            ..usual
+            cpu_millis: max_limits.cpu_millis.saturating_add(1),
+            ..valid
         },
     ] {
         let spec = InstanceSpec {
@@ -44,7 +44,7 @@ pub(super) async fn limits_out_of_range_are_invalid(subject: &Subject) -> Done {
     Ok(())
 }
 
-pub(super) async fn odd_variables_are_invalid(subject: &Subject) -> Done {
+pub(super) async fn bad_variable_names_are_invalid(subject: &Subject) -> CheckResult {
     for name in ["", "A=B", "A\0B"] {
         let mut spec = subject.spec();
         spec.env.insert(name.to_owned(), "value".to_owned());
@@ -53,8 +53,8 @@ pub(super) async fn odd_variables_are_invalid(subject: &Subject) -> Done {
     Ok(())
 }
 
-/// Each capability that is missing, by the calls that need it.
-pub(super) async fn what_it_cannot_do_is_unsupported(subject: &Subject) -> Done {
+/// Makes the calls of each missing capability.
+pub(super) async fn calls_without_the_capability_are_unsupported(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let can = provider.info().capabilities;
     let id = &subject.create().await?.id;
@@ -73,7 +73,11 @@ pub(super) async fn what_it_cannot_do_is_unsupported(subject: &Subject) -> Done 
     if !can.can_fork {
         let spec = subject.spec();
         fails("fork", Unsupported, provider.fork(id, &spec).await)?;
-        same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
+        same(
+            "left",
+            subject.instances_of(&spec.sandbox_id).await?,
+            vec![],
+        )?;
     }
     if !can.can_diff {
         fails("diff", Unsupported, provider.diff(id).await)?;
@@ -96,7 +100,7 @@ pub(super) async fn what_it_cannot_do_is_unsupported(subject: &Subject) -> Done 
     }
     if !can.can_mount {
         let volume = VolumeSpec {
-            id: "nobodymadethis".to_owned(),
+            id: "nosuchvolume".to_owned(),
             size_bytes: 1 << 25,
         };
         fails(
@@ -118,7 +122,11 @@ pub(super) async fn what_it_cannot_do_is_unsupported(subject: &Subject) -> Done 
     same("goes on", subject.inspect(id).await?.state.is_live(), true)
 }
 
-async fn refused(subject: &Subject, kind: ProviderErrorKind, spec: InstanceSpec) -> Done {
+async fn refused(subject: &Subject, kind: ProviderErrorKind, spec: InstanceSpec) -> CheckResult {
     fails("create", kind, subject.provider.create(&spec).await)?;
-    same("left", subject.made_for(&spec.sandbox_id).await?, vec![])
+    same(
+        "left",
+        subject.instances_of(&spec.sandbox_id).await?,
+        vec![],
+    )
 }

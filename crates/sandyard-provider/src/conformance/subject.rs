@@ -1,4 +1,4 @@
-//! The provider under test, and everything a check has made of it.
+//! The provider under test, and everything that a check created.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,18 +13,18 @@ use super::Options;
 use crate::{AgentAddress, Instance, InstanceSpec, Mount, Provider, VolumeSpec};
 use crate::{ProviderErrorKind, Result};
 
-/// Why a check did not go through.
-pub(super) enum Trouble {
-    /// It needs something that is not there, and that no capability speaks of.
-    CannotBeTried,
-    /// Something does not hold.
-    Wrong(String),
+/// Why a check did not pass.
+pub(super) enum CheckError {
+    /// It needs something that the provider does not have and that is not a capability.
+    NotApplicable,
+    /// The provider does not behave as it must.
+    Failed(String),
 }
 
-/// How a check ends.
-pub(super) type Done<T = ()> = Result<T, Trouble>;
+/// Result of a check or of a step of it.
+pub(super) type CheckResult<T = ()> = Result<T, CheckError>;
 
-/// The token of every instance the suite makes.
+/// Token of every instance that the suite creates.
 const TOKEN: &str = "conformance";
 
 /// The provider under test.
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// What to make an instance from, for a sandbox nobody else has.
+    /// The spec of an instance of a new sandbox.
     pub(super) fn spec(&self) -> InstanceSpec {
         let name = unique("c");
         let sandbox_id: SandboxId = name.parse().expect("letters and digits");
@@ -67,15 +67,15 @@ impl Subject {
         }
     }
 
-    /// The name of a template nobody else has.
+    /// A new name for a template.
     pub(super) fn template_name(&self) -> String {
         let name = unique("conformance-");
         lock(&self.templates).push(name.clone());
         name
     }
 
-    /// Makes a volume nobody else has.
-    pub(super) async fn volume(&self) -> Done<String> {
+    /// Creates a volume with a new name.
+    pub(super) async fn volume(&self) -> CheckResult<String> {
         let id = unique("v");
         lock(&self.volumes).push(id.clone());
         let spec = VolumeSpec {
@@ -86,7 +86,7 @@ impl Subject {
         Ok(id)
     }
 
-    /// What to make an instance from that has these volumes, each with its path.
+    /// The spec of an instance that mounts volumes, each with its path.
     pub(super) fn spec_with(&self, mounts: &[(&str, &str)]) -> InstanceSpec {
         let mount = |(volume, path): &(&str, &str)| Mount {
             volume: (*volume).to_owned(),
@@ -98,84 +98,84 @@ impl Subject {
         }
     }
 
-    /// Makes an instance.
-    pub(super) async fn create(&self) -> Done<Instance> {
+    /// Creates an instance.
+    pub(super) async fn create(&self) -> CheckResult<Instance> {
         let spec = self.spec();
         works("create", self.provider.create(&spec).await)
     }
 
-    /// What is known of an instance that must be there.
-    pub(super) async fn inspect(&self, id: &str) -> Done<Instance> {
+    /// Inspects an instance that must exist.
+    pub(super) async fn inspect(&self, id: &str) -> CheckResult<Instance> {
         let found = works("inspect", self.provider.inspect(id).await)?;
-        found.ok_or_else(|| Trouble::Wrong(format!("`{id}` is not there")))
+        found.ok_or_else(|| CheckError::Failed(format!("`{id}` does not exist")))
     }
 
-    /// Everything that was made for a sandbox.
-    pub(super) async fn made_for(&self, sandbox_id: &SandboxId) -> Done<Vec<Instance>> {
+    /// All instances of a sandbox.
+    pub(super) async fn instances_of(&self, sandbox_id: &SandboxId) -> CheckResult<Vec<Instance>> {
         let all = works("list", self.provider.list().await)?;
-        let made = |one: &Instance| one.sandbox_id.as_ref() == Some(sandbox_id);
-        Ok(all.into_iter().filter(made).collect())
+        let is_match = |instance: &Instance| instance.sandbox_id.as_ref() == Some(sandbox_id);
+        Ok(all.into_iter().filter(is_match).collect())
     }
 
-    /// The agent of an instance, where there are agents.
-    pub(super) async fn agent(&self, id: &str) -> Done<AgentClient> {
+    /// The agent of an instance, if the provider has agents.
+    pub(super) async fn agent(&self, id: &str) -> CheckResult<AgentClient> {
         let address = AgentAddress {
             id: id.to_owned(),
             access_token: TOKEN.to_owned(),
         };
         match self.provider.agent(&address).await {
             Err(error) if error.kind == ProviderErrorKind::Unsupported => {
-                Err(Trouble::CannotBeTried)
+                Err(CheckError::NotApplicable)
             }
             other => works("agent", other),
         }
     }
 
-    /// What a shell line in an instance prints.
-    pub(super) async fn sh(&self, id: &str, line: &str) -> Done<String> {
+    /// Runs a shell line in an instance and returns its output.
+    pub(super) async fn sh(&self, id: &str, line: &str) -> CheckResult<String> {
         printed(&self.agent(id).await?, line).await
     }
 
-    /// Removes whatever was made, and sees that it is gone.
+    /// Removes everything that was created, and checks that it no longer exists.
     pub(super) async fn clean_up(&self) -> Result<(), String> {
         let sandboxes = std::mem::take(&mut *lock(&self.sandboxes));
-        let say = |error: crate::ProviderError| error.to_string();
-        let is_mine = |one: &Instance| {
-            let mut ids = one.sandbox_id.iter();
+        let message = |error: crate::ProviderError| error.to_string();
+        let is_owned = |instance: &Instance| {
+            let mut ids = instance.sandbox_id.iter();
             ids.any(|id| sandboxes.contains(id))
         };
-        for one in self.provider.list().await.map_err(say)? {
-            if is_mine(&one) {
-                self.provider.delete(&one.id).await.map_err(say)?;
+        for instance in self.provider.list().await.map_err(message)? {
+            if is_owned(&instance) {
+                self.provider.delete(&instance.id).await.map_err(message)?;
             }
         }
         let templates = std::mem::take(&mut *lock(&self.templates));
         for name in templates {
             match self.provider.remove_template(&name).await {
                 Ok(()) => {}
-                // Never made, or removed by the check itself.
+                // Never created, or removed by the check itself.
                 Err(error)
                     if matches!(
                         error.kind,
                         ProviderErrorKind::NotFound | ProviderErrorKind::Unsupported
                     ) => {}
-                Err(error) => return Err(say(error)),
+                Err(error) => return Err(message(error)),
             }
         }
         let volumes = std::mem::take(&mut *lock(&self.volumes));
         for id in volumes {
-            self.provider.delete_volume(&id).await.map_err(say)?;
+            self.provider.delete_volume(&id).await.map_err(message)?;
         }
-        let left = self.provider.list().await.map_err(say)?;
-        match left.iter().find(|one| is_mine(one)) {
-            Some(one) => Err(format!("`{}` is still there", one.id)),
+        let remaining = self.provider.list().await.map_err(message)?;
+        match remaining.iter().find(|instance| is_owned(instance)) {
+            Some(instance) => Err(format!("`{}` still exists", instance.id)),
             None => Ok(()),
         }
     }
 }
 
-/// What a shell line prints where that agent is.
-pub(super) async fn printed(agent: &AgentClient, line: &str) -> Done<String> {
+/// Runs a shell line with an agent and returns its output.
+pub(super) async fn printed(agent: &AgentClient, line: &str) -> CheckResult<String> {
     let process = ProcessConfig {
         cmd: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), line.to_owned()],
@@ -187,8 +187,8 @@ pub(super) async fn printed(agent: &AgentClient, line: &str) -> Done<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Says that a call must succeed.
-pub(super) fn works<T, E: std::error::Error>(call: &str, result: Result<T, E>) -> Done<T> {
+/// Requires that a call succeeds.
+pub(super) fn works<T, E: std::error::Error>(call: &str, result: Result<T, E>) -> CheckResult<T> {
     result.map_err(|error| {
         let mut text = format!("{call}: {error}");
         let mut cause = error.source();
@@ -196,27 +196,31 @@ pub(super) fn works<T, E: std::error::Error>(call: &str, result: Result<T, E>) -
             text.push_str(&format!(": {error}"));
             cause = error.source();
         }
-        Trouble::Wrong(text)
+        CheckError::Failed(text)
     })
 }
 
-/// Says that a call must fail, and how.
-pub(super) fn fails<T: Debug>(call: &str, kind: ProviderErrorKind, result: Result<T>) -> Done {
+/// Requires that a call fails with a kind of error.
+pub(super) fn fails<T: Debug>(
+    call: &str,
+    kind: ProviderErrorKind,
+    result: Result<T>,
+) -> CheckResult {
     match result {
         Err(error) if error.kind == kind => Ok(()),
-        other => Err(Trouble::Wrong(format!(
+        other => Err(CheckError::Failed(format!(
             "{call}: {kind:?} expected, not {other:?}"
         ))),
     }
 }
 
-/// Says that two things must be the same.
-pub(super) fn same<T: Debug + PartialEq>(what: &str, found: T, expected: T) -> Done {
-    if found == expected {
+/// Requires that two values are equal.
+pub(super) fn same<T: Debug + PartialEq>(what: &str, actual: T, expected: T) -> CheckResult {
+    if actual == expected {
         return Ok(());
     }
-    Err(Trouble::Wrong(format!(
-        "{what}: {expected:?} expected, not {found:?}"
+    Err(CheckError::Failed(format!(
+        "{what}: {expected:?} expected, not {actual:?}"
     )))
 }
 

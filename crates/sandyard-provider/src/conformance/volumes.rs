@@ -1,26 +1,30 @@
-//! Folders that outlive instances.
+//! Volumes: folders that outlive instances.
 
-use super::subject::{Done, Subject, Trouble, fails, printed, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, printed, same, works};
 use crate::ProviderErrorKind::{self, Conflict, Invalid, NotFound, Unsupported};
 use crate::volumes::VOLUME_PATH;
 use crate::volumes::VolumeSpec;
 
-pub(super) async fn a_missing_volume_is_not_found(subject: &Subject) -> Done {
+pub(super) async fn a_missing_volume_is_not_found(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
-    let there = subject.volume().await?;
-    let mounts = [(there.as_str(), "/mnt/a"), ("nobodymadethis", "/mnt/b")];
+    let existing = subject.volume().await?;
+    let mounts = [(existing.as_str(), "/mnt/a"), ("nosuchvolume", "/mnt/b")];
     let spec = subject.spec_with(&mounts);
     fails("create", NotFound, provider.create(&spec).await)?;
-    same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
-    works("delete", provider.delete_volume("nobodymadethis").await)?;
-    match provider.open_volume("nobodymadethis").await {
-        // There are no agents at all.
+    same(
+        "left",
+        subject.instances_of(&spec.sandbox_id).await?,
+        vec![],
+    )?;
+    works("delete", provider.delete_volume("nosuchvolume").await)?;
+    match provider.open_volume("nosuchvolume").await {
+        // The provider has no agents.
         Err(error) if error.kind == Unsupported => Ok(()),
         opened => fails("open", NotFound, opened),
     }
 }
 
-pub(super) async fn odd_mounts_and_volumes_are_invalid(subject: &Subject) -> Done {
+pub(super) async fn bad_mounts_and_volumes_are_invalid(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.volume().await?;
     for paths in [
@@ -39,7 +43,11 @@ pub(super) async fn odd_mounts_and_volumes_are_invalid(subject: &Subject) -> Don
         let spec = subject.spec_with(&mounts);
         let made = provider.create(&spec).await;
         fails(&format!("create with {paths:?}"), Invalid, made)?;
-        same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
+        same(
+            "left",
+            subject.instances_of(&spec.sandbox_id).await?,
+            vec![],
+        )?;
     }
     for (id, size_bytes) in [("", 1 << 25), ("..", 1 << 25), ("a/b", 1 << 25), ("a", 0)] {
         let id = id.to_owned();
@@ -50,7 +58,9 @@ pub(super) async fn odd_mounts_and_volumes_are_invalid(subject: &Subject) -> Don
     Ok(())
 }
 
-pub(super) async fn a_volume_is_deleted_when_no_instance_has_it(subject: &Subject) -> Done {
+pub(super) async fn a_volume_is_deleted_when_no_instance_mounts_it(
+    subject: &Subject,
+) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.volume().await?;
     let spec = subject.spec_with(&[(&id, "/mnt/data")]);
@@ -59,7 +69,11 @@ pub(super) async fn a_volume_is_deleted_when_no_instance_has_it(subject: &Subjec
     if provider.info().capabilities.can_stop {
         works("stop", provider.stop(&made.id).await)?;
         let deleted = provider.delete_volume(&id).await;
-        fails("delete while one is stopped", Conflict, deleted)?;
+        fails(
+            "delete while a stopped instance mounts it",
+            Conflict,
+            deleted,
+        )?;
     }
     works("delete it", provider.delete(&made.id).await)?;
     for _ in 0..2 {
@@ -68,7 +82,9 @@ pub(super) async fn a_volume_is_deleted_when_no_instance_has_it(subject: &Subjec
     fails("create", NotFound, provider.create(&spec).await)
 }
 
-pub(super) async fn a_volume_is_shared_and_outlives_its_instances(subject: &Subject) -> Done {
+pub(super) async fn a_volume_is_shared_and_outlives_its_instances(
+    subject: &Subject,
+) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.volume().await?;
     let one = subject.spec_with(&[(&id, "/mnt/data")]);
@@ -78,25 +94,25 @@ pub(super) async fn a_volume_is_shared_and_outlives_its_instances(subject: &Subj
     let output = subject
         .sh(&one, "ls -A /mnt/data; echo 1 > /mnt/data/x")
         .await?;
-    same("in a new one", output.as_str(), "")?;
+    same("in a new volume", output.as_str(), "")?;
     let output = subject.sh(&two, "cat ~/data/x; echo 2 > ~/data/x").await?;
-    same("in the other", output.as_str(), "1")?;
+    same("in the second instance", output.as_str(), "1")?;
     let output = subject.sh(&one, "cat /mnt/data/x").await?;
-    same("in the first", output.as_str(), "2")?;
+    same("in the first instance", output.as_str(), "2")?;
     for id in [&one, &two] {
         works("delete", provider.delete(id).await)?;
     }
-    // Made again it stays as it is.
+    // Creating it again changes nothing.
     let size_bytes = 32 << 20;
     let second = VolumeSpec { id, size_bytes };
     works("create_volume", provider.create_volume(&second).await)?;
     let spec = subject.spec_with(&[(&second.id, "/data")]);
     let made = works("create", provider.create(&spec).await)?;
     let output = subject.sh(&made.id, "cat /data/x").await?;
-    same("in a later one", output.as_str(), "2")
+    same("in a later instance", output.as_str(), "2")
 }
 
-pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> Done {
+pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.volume().await?;
     let spec = subject.spec_with(&[(&id, "/data")]);
@@ -106,22 +122,22 @@ pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> Done {
     works("start", provider.start(&made).await)?;
     let output = subject.sh(&made, "cat /data/x").await?;
     same("after a stop", output.as_str(), "1")?;
-    // Asked for without any, it has the other's.
+    // A fork has the volumes of its source, whatever its spec.
     let fork = works("fork", provider.fork(&made, &subject.spec()).await)?.id;
     let output = subject.sh(&fork, "cat /data/x; echo 2 > /data/x").await?;
     same("in a fork", output.as_str(), "1")?;
     let output = subject.sh(&made, "cat /data/x").await?;
-    same("shared with it", output.as_str(), "2")
+    same("shared with the fork", output.as_str(), "2")
 }
 
-pub(super) async fn files_are_reached_without_instances(subject: &Subject) -> Done {
+pub(super) async fn files_are_accessible_without_instances(subject: &Subject) -> CheckResult {
     let provider = &subject.provider;
     let id = subject.volume().await?;
     let before = works("list", provider.list().await)?.len();
     let (agent, other) = tokio::join!(provider.open_volume(&id), provider.open_volume(&id));
     let agent = match agent {
         Err(error) if error.kind == ProviderErrorKind::Unsupported => {
-            return Err(Trouble::CannotBeTried);
+            return Err(CheckError::NotApplicable);
         }
         other => works("open", other)?,
     };
@@ -132,7 +148,7 @@ pub(super) async fn files_are_reached_without_instances(subject: &Subject) -> Do
     same("shared", printed(&other, &line).await?.as_str(), "1")?;
     let after = works("list", provider.list().await)?.len();
     same("listed", after, before)?;
-    // At the same time as an instance has it.
+    // While an instance mounts it.
     let spec = subject.spec_with(&[(&id, "/data")]);
     let made = works("create", provider.create(&spec).await)?.id;
     let output = subject.sh(&made, "cat /data/x; echo 2 > /data/y").await?;

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers of several tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use sandyard_provider::layers::{self, LayerSettings};
 use sandyard_provider::prelude::*;
 use sandyard_provider_fake::{FakeProvider, TEMPLATE};
 
-/// What to make an instance from.
+/// The spec of an instance.
 pub(crate) fn spec(sandbox_id: &str) -> InstanceSpec {
     InstanceSpec {
         sandbox_id: sandbox_id.parse().expect("an id"),
@@ -27,7 +27,7 @@ pub(crate) fn spec(sandbox_id: &str) -> InstanceSpec {
     }
 }
 
-/// A fake and the same with layers around it, of which there are none but those that `choose` puts there.
+/// A fake, and the same fake with the layers that `choose` adds.
 pub(crate) fn layered(
     choose: impl FnOnce(&mut LayerSettings),
 ) -> (FakeProvider, Arc<dyn Provider>) {
@@ -38,11 +38,11 @@ pub(crate) fn layered(
     (fake, stack)
 }
 
-/// An attempt to reach something.
+/// A connection attempt.
 pub(crate) fn flow() -> Flow {
     Flow {
         sandbox_id: "one".parse().expect("an id"),
-        owner: "somebody".to_owned(),
+        owner: "alice".to_owned(),
         at_ms: 1,
         duration_ms: 1,
         protocol: Protocol::Tcp,

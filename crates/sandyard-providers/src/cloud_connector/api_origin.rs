@@ -1,4 +1,4 @@
-//! How far addresses are believed that a provider's API tells: it is somebody else's, and this host's network is not its business.
+//! Restricts the addresses that a cloud's API may name: they must not reach into this host's networks.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,24 +7,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Where a provider's API is.
+/// The host and domain of a cloud's API.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiOrigin {
     is_tls: bool,
     host: String,
-    /// What all of its own names end with.
+    /// Suffix of its own names.
     domain: Option<String>,
 }
 
-/// How near an address is.
+/// From where an address can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Near {
+enum Reach {
     Public,
     Private,
     LinkLocal,
     Loopback,
-    /// Nobody is reached by it.
-    Nobody,
+    /// Not the address of a host.
+    Unusable,
 }
 
 impl ApiOrigin {
@@ -36,13 +36,13 @@ impl ApiOrigin {
         }
     }
 
-    /// Says whether an address is as safe as the API's own: nothing is said in clear unless all is.
+    /// Whether an address is as safe as the API's own: no clear text unless the API itself uses it.
     pub(crate) fn is_safe(&self, is_tls: bool) -> bool {
         is_tls || !self.is_tls
     }
 
-    /// Says whether an address is the provider's own, so that a key for the API may be shown there.
-    pub(crate) fn owns(&self, url: &Url) -> bool {
+    /// Whether an address belongs to the cloud, so that the API key may be sent there.
+    pub(crate) fn is_own(&self, url: &Url) -> bool {
         let is_below = |domain: &str| {
             let own = self.domain.as_deref();
             let own = own.and_then(|own| domain.strip_suffix(own));
@@ -52,39 +52,45 @@ impl ApiOrigin {
         self.is_safe(url.scheme() == "https") && (is_same || url.domain().is_some_and(is_below))
     }
 
-    /// Where a name is. What is not public counts only if the API itself is as near.
+    /// Resolves a name. Addresses that are not public are dropped, unless the API itself has such an address.
     pub(crate) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let mut found = look_up(host, port).await?;
-        let is_public = |address: &SocketAddr| near(address.ip()) == Near::Public;
-        if host != self.host && !found.iter().all(is_public) {
-            let own = look_up(&self.host, port).await.unwrap_or_default();
-            let own: HashSet<_> = own.iter().map(|address| near(address.ip())).collect();
-            found.retain(|address| is_public(address) || own.contains(&near(address.ip())));
+        let mut addresses = resolve_name(host, port).await?;
+        let is_public = |address: &SocketAddr| reach_of(address.ip()) == Reach::Public;
+        if host != self.host && !addresses.iter().all(is_public) {
+            let own_reach = resolve_name(&self.host, port).await.unwrap_or_default();
+            let own_reach: HashSet<_> = own_reach
+                .iter()
+                .map(|address| reach_of(address.ip()))
+                .collect();
+            addresses.retain(|address| {
+                is_public(address) || own_reach.contains(&reach_of(address.ip()))
+            });
         }
-        if found.is_empty() {
-            let message = format!("{host} is not in a network that its provider may name");
+        if addresses.is_empty() {
+            let message =
+                format!("{host} resolves to a private network, which the cloud must not name");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
-        Ok(found)
+        Ok(addresses)
     }
 }
 
-/// Names are looked up for the API's client as for everybody else.
+/// The API's client uses the system's resolver, too.
 impl Resolve for ApiOrigin {
     fn resolve(&self, name: Name) -> Resolving {
-        let home = self.clone();
+        let origin = self.clone();
         Box::pin(async move {
-            let found = ApiOrigin::resolve(&home, name.as_str(), 0).await?;
-            Ok(Box::new(found.into_iter()) as Addrs)
+            let addresses = ApiOrigin::resolve(&origin, name.as_str(), 0).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-/// Says whether an address names this host itself, so that no network lies in between.
+/// Whether an address names this host, so that no network is involved.
 pub(crate) fn is_this_host(url: &Url) -> bool {
     let host = unbracketed(url.host_str().unwrap_or_default());
     match host.parse::<IpAddr>() {
-        Ok(address) => near(address) == Near::Loopback,
+        Ok(address) => reach_of(address) == Reach::Loopback,
         Err(_) => is_local_name(host),
     }
 }
@@ -94,17 +100,17 @@ fn is_local_name(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-async fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+async fn resolve_name(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if is_local_name(host) {
         let own = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         return Ok(own.map(|address| SocketAddr::new(address, port)).to_vec());
     }
-    let found = tokio::net::lookup_host((host, port)).await?;
-    Ok(found.collect())
+    let addresses = tokio::net::lookup_host((host, port)).await?;
+    Ok(addresses.collect())
 }
 
-/// What a name is registered under, as far as that can be told without a list of registries: two labels, or three where the second
-/// is one of a registry's own (`co.uk`).
+/// The registered domain of a name, as far as it is known without a list of registries: two labels, or three if the second belongs
+/// to a registry (`co.uk`).
 fn registered(name: &str) -> Option<&str> {
     let name = name.trim_end_matches('.');
     let labels: Vec<_> = name.rsplit('.').collect();
@@ -114,39 +120,39 @@ fn registered(name: &str) -> Option<&str> {
         [_, _, ..] => 2,
         _ => return None,
     };
-    // What is a registry's own name, or one of a kind, stands for itself alone.
+    // A registry's own name, or a single label, stands for itself.
     let labels = labels.get(..count)?;
     let length = labels.iter().map(|label| label.len() + 1).sum::<usize>() - 1;
     name.get(name.len() - length..)
 }
 
-/// An IPv6 address without what URLs put around it.
+/// An IPv6 address without the brackets of URLs.
 fn unbracketed(host: &str) -> &str {
     host.trim_matches(['[', ']'])
 }
 
-fn near(address: IpAddr) -> Near {
+fn reach_of(address: IpAddr) -> Reach {
     match address {
-        IpAddr::V4(address) => near_v4(address),
-        IpAddr::V6(address) => near_v6(address),
+        IpAddr::V4(address) => reach_of_v4(address),
+        IpAddr::V6(address) => reach_of_v6(address),
     }
 }
 
-fn near_v4(address: Ipv4Addr) -> Near {
+fn reach_of_v4(address: Ipv4Addr) -> Reach {
     let [first, second, ..] = address.octets();
     match address {
-        _ if address.is_loopback() => Near::Loopback,
-        _ if address.is_link_local() => Near::LinkLocal,
-        // The last are those that carriers share.
-        _ if address.is_private() || (first == 100 && second & 0xc0 == 64) => Near::Private,
-        _ if first == 0 || first >= 224 => Near::Nobody,
-        _ => Near::Public,
+        _ if address.is_loopback() => Reach::Loopback,
+        _ if address.is_link_local() => Reach::LinkLocal,
+        // The last range is shared by carriers.
+        _ if address.is_private() || (first == 100 && second & 0xc0 == 64) => Reach::Private,
+        _ if first == 0 || first >= 224 => Reach::Unusable,
+        _ => Reach::Public,
     }
 }
 
-fn near_v6(address: Ipv6Addr) -> Near {
+fn reach_of_v6(address: Ipv6Addr) -> Reach {
     let segments = address.segments();
-    // An IPv4 address in the clothes of an IPv6 one: mapped, or translated on the way.
+    // An IPv4 address in an IPv6 one: mapped or translated.
     let inner = match segments {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
             let [.., a, b, c, d] = address.octets();
@@ -155,12 +161,12 @@ fn near_v6(address: Ipv6Addr) -> Near {
         _ => None,
     };
     match address {
-        _ if inner.is_some() => inner.map_or(Near::Nobody, near_v4),
-        _ if address.is_loopback() => Near::Loopback,
-        _ if address.is_unicast_link_local() => Near::LinkLocal,
-        _ if address.is_unique_local() => Near::Private,
-        _ if address.is_unspecified() || address.is_multicast() => Near::Nobody,
-        _ => Near::Public,
+        _ if inner.is_some() => inner.map_or(Reach::Unusable, reach_of_v4),
+        _ if address.is_loopback() => Reach::Loopback,
+        _ if address.is_unicast_link_local() => Reach::LinkLocal,
+        _ if address.is_unique_local() => Reach::Private,
+        _ if address.is_unspecified() || address.is_multicast() => Reach::Unusable,
+        _ => Reach::Public,
     }
 }
 
@@ -173,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_shown_to_the_apis_own_names_alone() {
+    fn the_key_is_accepted_for_the_clouds_own_names_only() {
         let cloud = ApiOrigin::of(&url("https://app.daytona.io/api"));
         for own in [
             "https://app.daytona.io/x",
             "https://proxy.eu.daytona.io:8443",
             "https://daytona.io",
         ] {
-            assert!(cloud.owns(&url(own)), "{own}");
+            assert!(cloud.is_own(&url(own)), "{own}");
         }
         for other in [
             "http://app.daytona.io",
@@ -190,24 +196,24 @@ mod tests {
             "https://localhost",
             "https://10.0.0.1",
         ] {
-            assert!(!cloud.owns(&url(other)), "{other}");
+            assert!(!cloud.is_own(&url(other)), "{other}");
         }
         let shared = ApiOrigin::of(&url("https://api.example.co.uk"));
-        assert!(shared.owns(&url("https://proxy.example.co.uk")));
-        assert!(!shared.owns(&url("https://other.co.uk")));
-        let near = ApiOrigin::of(&url("http://127.0.0.1:3000/api"));
-        assert!(near.owns(&url("http://127.0.0.1:4000")));
-        assert!(!near.owns(&url("http://10.0.0.1:4000")));
+        assert!(shared.is_own(&url("https://proxy.example.co.uk")));
+        assert!(!shared.is_own(&url("https://other.co.uk")));
+        let reach_of = ApiOrigin::of(&url("http://127.0.0.1:3000/api"));
+        assert!(reach_of.is_own(&url("http://127.0.0.1:4000")));
+        assert!(!reach_of.is_own(&url("http://10.0.0.1:4000")));
         let own_host = ApiOrigin::of(&url("http://localhost:3000"));
-        assert!(own_host.owns(&url("http://localhost:4000")));
-        assert!(!own_host.owns(&url("http://example.com")));
+        assert!(own_host.is_own(&url("http://localhost:4000")));
+        assert!(!own_host.is_own(&url("http://example.com")));
     }
 
     #[tokio::test]
-    async fn what_is_near_counts_only_where_the_api_is_as_near() {
+    async fn private_addresses_are_accepted_only_if_the_api_has_one() {
         let of =
             async |api: &str, host: &str| ApiOrigin::of(&url(api)).resolve(host, 80).await.is_ok();
-        let near = [
+        let reach_of = [
             "127.0.0.1",
             "a.localhost",
             "169.254.169.254",
@@ -220,7 +226,7 @@ mod tests {
             "0.0.0.0",
             "::",
         ];
-        for host in near {
+        for host in reach_of {
             assert!(!of("https://192.0.2.1", host).await, "{host}");
         }
         assert!(of("https://192.0.2.1", "198.51.100.1").await);

@@ -1,52 +1,52 @@
-//! What an answer that is a failure says about asking again.
+//! When a failed request may be sent again, according to the response.
 
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{DATE, HeaderMap, RETRY_AFTER};
-use sandyard_core::Clock;
+use http::header::{HeaderMap, RETRY_AFTER};
 use sandyard_provider::{ProviderError, Retry};
 
 use crate::date::parse_http_date_ms;
+use crate::http_client::server_time_ms;
 
-/// Longest time that is waited because somebody else says so.
-const MOST: Duration = Duration::from_secs(300);
-/// Numbers from here on are moments, in seconds since 1970: nobody means a wait of thirty years.
-const MOMENTS: f64 = 1e9;
-/// When one asks too often: the time until that is forgotten, by any of these, each with the name of what counts after it or not.
+/// Maximum wait that a response can ask for.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Numbers from here on are timestamps in seconds since 1970, because nobody asks for a wait of thirty years.
+const MIN_TIMESTAMP: f64 = 1e9;
+/// Time until a rate limit resets, by any of these headers, with or without a suffix that names the limit.
 const RESETS: [&str; 2] = ["ratelimit-reset", "x-ratelimit-reset"];
-/// Whether asking again makes sense at all.
+/// Whether the request should be repeated at all.
 const SHOULD_RETRY: &str = "should-retry";
 
-/// What an answer says about asking again.
+/// What a response says about repeating the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
-    /// Nothing.
-    Silent,
-    /// Not before this.
+    /// No advice.
+    Unspecified,
+    /// Not before this time.
     After(Duration),
     /// Never.
     Never,
 }
 
 impl RetryAdvice {
-    /// Reads a failing answer. Where several headers say how long to wait, all of them have to be over.
+    /// Reads a failed response. If several headers name a wait, the longest one counts.
     pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
         let should_retry = headers.get(SHOULD_RETRY);
         if should_retry.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"false")) {
             return Self::Never;
         }
-        let told = longest(headers, &[RETRY_AFTER.as_str()]);
-        // When a count starts anew is told with every answer. It means something where one has asked too often, and nobody says
-        // when to ask again.
-        let told = match status {
-            StatusCode::TOO_MANY_REQUESTS => told.or_else(|| longest(headers, &RESETS)),
-            _ => told,
+        let wait = longest_wait(headers, &[RETRY_AFTER.as_str()]);
+        // Every response says when the rate limit resets. It is only relevant after too many requests, and if no other header names a
+        // wait.
+        let wait = match status {
+            StatusCode::TOO_MANY_REQUESTS => wait.or_else(|| longest_wait(headers, &RESETS)),
+            _ => wait,
         };
-        told.map_or(Self::Silent, Self::After)
+        wait.map_or(Self::Unspecified, Self::After)
     }
 
-    /// Adds it to the failure. What does not get better by asking again does not by asking later.
+    /// Adds the advice to an error. An error that a repetition cannot solve stays as it is.
     pub(crate) fn on(self, mut error: ProviderError) -> ProviderError {
         match self {
             Self::After(wait) if error.retry == Retry::Later => error.retry_after(wait),
@@ -59,35 +59,28 @@ impl RetryAdvice {
     }
 }
 
-/// The longest wait of all headers that are called so, alone or with something after a dash.
-fn longest(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
-    let is_one = |name: &str| {
-        let mut rests = names.iter().filter_map(|one| name.strip_prefix(one));
-        rests.any(|rest| rest.is_empty() || rest.starts_with('-'))
+/// The longest wait of all headers with one of these names, alone or with a suffix after a dash.
+fn longest_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
+    let is_match = |name: &str| {
+        let mut suffixes = names.iter().filter_map(|prefix| name.strip_prefix(prefix));
+        suffixes.any(|rest| rest.is_empty() || rest.starts_with('-'))
     };
-    let told = headers.iter().filter(|(name, _)| is_one(name.as_str()));
-    told.filter_map(|(_, value)| read(value.to_str().ok()?.trim(), headers))
+    let wait = headers.iter().filter(|(name, _)| is_match(name.as_str()));
+    wait.filter_map(|(_, value)| read(value.to_str().ok()?.trim(), headers))
         .max()
 }
 
-/// Seconds, a moment in seconds, or a date.
+/// Reads seconds, a timestamp in seconds, or a date.
 fn read(text: &str, headers: &HeaderMap) -> Option<Duration> {
-    let until = |moment: f64| moment - now_ms(headers) as f64 / 1000.0;
+    let until = |moment: f64| moment - server_time_ms(headers) as f64 / 1000.0;
     let seconds = match text.parse::<f64>() {
-        Ok(number) if number >= MOMENTS => until(number),
+        Ok(number) if number >= MIN_TIMESTAMP => until(number),
         Ok(number) => number,
         Err(_) => until(parse_http_date_ms(text)? as f64 / 1000.0),
     };
-    // What is over is no reason to wait; what is no number is none to do anything.
-    let bounded = seconds.clamp(0.0, MOST.as_secs_f64());
+    // A time in the past means no wait; an invalid number means no advice.
+    let bounded = seconds.clamp(0.0, MAX_WAIT.as_secs_f64());
     Duration::try_from_secs_f64(bounded.ceil()).ok()
-}
-
-/// What time it is there, or here where they do not say.
-fn now_ms(headers: &HeaderMap) -> i64 {
-    let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-    let told = date.and_then(parse_http_date_ms);
-    told.unwrap_or_else(|| Clock::System.now_ms())
 }
 
 #[cfg(test)]
@@ -118,16 +111,16 @@ mod tests {
         assert_eq!(after(&[("retry-after", " 0.2 ")]), Some(1));
         assert_eq!(after(&[("retry-after", "99999999")]), Some(300));
         assert_eq!(after(&[("retry-after", "-5")]), Some(0));
-        for odd in ["", "tomorrow", "NaN", "1,5"] {
-            assert_eq!(after(&[("retry-after", odd)]), None, "{odd}");
+        for invalid in ["", "tomorrow", "NaN", "1,5"] {
+            assert_eq!(after(&[("retry-after", invalid)]), None, "{invalid}");
         }
-        assert_eq!(advice(TOO_MANY_REQUESTS, &[]), RetryAdvice::Silent);
+        assert_eq!(advice(TOO_MANY_REQUESTS, &[]), RetryAdvice::Unspecified);
         let other = [("retry-afterwards", "7")];
-        assert_eq!(advice(TOO_MANY_REQUESTS, &other), RetryAdvice::Silent);
+        assert_eq!(advice(TOO_MANY_REQUESTS, &other), RetryAdvice::Unspecified);
     }
 
     #[test]
-    fn dates_are_read_by_the_clock_of_who_says_them() {
+    fn dates_are_relative_to_the_servers_clock() {
         let now = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
         let after = |value| after(&[now, value]);
         let date = "Wed, 21 Oct 2015 07:28:09 GMT";
@@ -137,9 +130,9 @@ mod tests {
         assert_eq!(after(("x-ratelimit-reset", "1445412484")), Some(4));
     }
 
-    /// As Daytona does it: each way of counting requests has headers of its own.
+    /// As Daytona does: each rate limit has its own headers.
     #[test]
-    fn the_longest_wait_of_all_that_count_is_taken() {
+    fn the_longest_wait_of_all_headers_counts() {
         let both = [
             ("retry-after-sandbox-create", "3"),
             ("retry-after-authenticated", "11"),
@@ -150,19 +143,19 @@ mod tests {
         assert_eq!(after(&[("ratelimit-reset", "3")]), Some(3));
     }
 
-    /// All answers tell when a count starts anew. Had it a meaning there, an outage would be taken for a polite refusal.
+    /// Every response says when the rate limit resets. If that counted always, an outage would look like a rate limit.
     #[test]
-    fn a_count_means_nothing_to_who_has_not_asked_too_often() {
+    fn a_reset_time_counts_only_after_too_many_requests() {
         let outage = StatusCode::SERVICE_UNAVAILABLE;
-        let counted = [("x-ratelimit-reset-authenticated", "47")];
-        assert_eq!(advice(outage, &counted), RetryAdvice::Silent);
-        let told = [counted[0], ("retry-after", "2")];
+        let reset = [("x-ratelimit-reset-authenticated", "47")];
+        assert_eq!(advice(outage, &reset), RetryAdvice::Unspecified);
+        let both = [reset[0], ("retry-after", "2")];
         let wait = Duration::from_secs(2);
-        assert_eq!(advice(outage, &told), RetryAdvice::After(wait));
+        assert_eq!(advice(outage, &both), RetryAdvice::After(wait));
     }
 
     #[test]
-    fn whoever_says_not_to_ask_again_is_not_asked() {
+    fn a_response_can_forbid_a_retry() {
         let never = [("should-retry", "False"), ("retry-after", "7")];
         assert_eq!(advice(TOO_MANY_REQUESTS, &never), RetryAdvice::Never);
         assert_eq!(after(&[("should-retry", "true"), never[1]]), Some(7));

@@ -1,4 +1,4 @@
-//! Bytes of a file that is kept open: whatever its name stands for later, they are those that were there.
+//! The content of a file that stays open: it remains the same when the path is replaced.
 
 use std::fs::File;
 use std::io;
@@ -9,63 +9,65 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const PIECE: u64 = 256 << 10;
 
-/// The file.
+/// An open file.
 #[derive(Debug)]
 pub(super) struct Content {
     file: File,
     size: u64,
-    /// When it was written, in seconds and billionths of one.
-    written: (i64, i64),
+    /// Time of the last modification, in seconds and nanoseconds.
+    modified: (i64, i64),
 }
 
 impl Content {
-    /// That of a file as it is now.
+    /// The content of a file as it is now.
     pub(super) fn of(file: File) -> io::Result<Self> {
-        let found = file.metadata()?;
+        let metadata = file.metadata()?;
         Ok(Self {
-            size: found.len(),
-            written: (found.mtime(), found.mtime_nsec()),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
             file,
         })
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Fails when somebody has written to it since.
+    /// Fails when the file was written to since.
     pub(super) fn check(&self) -> io::Result<()> {
-        let found = self.file.metadata()?;
-        let is_same =
-            found.len() == self.size && (found.mtime(), found.mtime_nsec()) == self.written;
+        let metadata = self.file.metadata()?;
+        let is_same = metadata.len() == self.size
+            && (metadata.mtime(), metadata.mtime_nsec()) == self.modified;
         match is_same {
             true => Ok(()),
-            false => Err(io::Error::other("it was written to while it was in use")),
+            false => Err(io::Error::other(
+                "the file was modified while it was in use",
+            )),
         }
     }
 
-    /// The bytes from that place on, some of them; none at its end. Each caller has a place of its own.
-    pub(super) fn piece(&self, from: u64) -> io::Result<Vec<u8>> {
-        let left = self.size.saturating_sub(from);
-        let length = usize::try_from(left.min(PIECE)).map_err(io::Error::other)?;
+    /// Some bytes from an offset on; empty at the end. Callers may read at the same time.
+    pub(super) fn piece(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let remaining = self.size.saturating_sub(offset);
+        let length = usize::try_from(remaining.min(PIECE)).map_err(io::Error::other)?;
         let mut piece = vec![0; length];
-        let read = self.file.read_exact_at(&mut piece, from);
-        // What was written to may be shorter too, and that is not why.
+        let read = self.file.read_exact_at(&mut piece, offset);
+        // A file that was written to may be shorter, which would give a misleading error.
         self.check()?;
         read.map(|()| piece)
     }
 
-    /// All of it, piece by piece.
+    /// The entire content, piece by piece.
     pub(super) fn pieces(self: &Arc<Self>) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
-        try_unfold((self.clone(), 0), |(content, from)| async move {
+        try_unfold((self.clone(), 0), |(content, offset)| async move {
             let reader = content.clone();
-            let read = tokio::task::spawn_blocking(move || reader.piece(from));
+            let read = tokio::task::spawn_blocking(move || reader.piece(offset));
             let piece = Bytes::from(read.await.map_err(io::Error::other)??);
-            let next = from + piece.len() as u64;
+            let next = offset + piece.len() as u64;
             Ok((!piece.is_empty()).then_some((piece, (content, next))))
         })
     }
@@ -86,14 +88,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_stays_what_it_was_and_tells_when_it_does_not() {
+    async fn the_content_stays_the_same_and_modifications_are_detected() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         let long: Vec<u8> = (0..PIECE * 2 + 3).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, &long).expect("written");
         let content = Content::of(File::open(&path).expect("a file")).expect("its facts");
         let content = Arc::new(content);
-        // Another gets its name.
+        // The path now names another file.
         let other = folder.path().join("other");
         std::fs::write(&other, "other").expect("written");
         let same = folder.path().join("same");

@@ -1,53 +1,53 @@
-//! What a look inside tells: words, and nothing that is believed to be more.
+//! The result of inspecting a sandbox. It is untrusted text.
 
-/// What a look tells.
+/// What the inspection script reports.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Inspection {
     pub(super) home: String,
-    /// Where our files are; empty: nowhere.
+    /// Folder of the tool server's files; empty when there is none.
     pub(super) folder: String,
-    /// The processor's kind.
+    /// Processor architecture.
     pub(super) machine: String,
-    /// Where projects are.
+    /// Folder of projects.
     pub(super) workspace: String,
-    /// Whether the program is there.
+    /// Whether the folder contains the program.
     pub(super) has_program: bool,
-    /// Whether a tool server of ours runs.
+    /// Whether this installation's tool server runs.
     pub(super) is_running: bool,
-    /// Whether somebody listens on the port.
-    pub(super) is_taken: bool,
-    /// Whether what is brought in can be unpacked there.
+    /// Whether a program listens on the port.
+    pub(super) is_port_in_use: bool,
+    /// Whether `gzip` is available to unpack the program.
     pub(super) has_gzip: bool,
-    /// How much more can be written.
+    /// Free space on the disk.
     pub(super) free_kib: Option<u64>,
 }
 
 impl Inspection {
-    /// Reads it. Paths that are none become empty.
+    /// Parses the report. Invalid paths become empty.
     pub(super) fn read(text: &str) -> Self {
-        let mut seen = Self::default();
+        let mut inspection = Self::default();
         for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
             match name {
-                "home" => seen.home = path(value),
-                "folder" => seen.folder = path(value),
-                "workspace" => seen.workspace = path(value),
-                "machine" => seen.machine = plain(value),
-                "has_program" => seen.has_program = true,
-                "has_gzip" => seen.has_gzip = true,
-                "running" => seen.is_running = true,
-                "taken" => seen.is_taken = true,
-                "free_kib" => seen.free_kib = value.parse().ok(),
+                "home" => inspection.home = path(value),
+                "folder" => inspection.folder = path(value),
+                "workspace" => inspection.workspace = path(value),
+                "machine" => inspection.machine = plain(value),
+                "has_program" => inspection.has_program = true,
+                "has_gzip" => inspection.has_gzip = true,
+                "running" => inspection.is_running = true,
+                "taken" => inspection.is_port_in_use = true,
+                "free_kib" => inspection.free_kib = value.parse().ok(),
                 _ => {}
             }
         }
-        seen
+        inspection
     }
 }
 
-/// Longest path that is believed.
+/// Maximum length of a path.
 const MAX_PATH: usize = 1024;
-/// Longest words that are repeated.
-const MAX_WORDS: usize = 600;
+/// Maximum length of a message that is shown to users.
+const MAX_MESSAGE: usize = 600;
 
 fn path(text: &str) -> String {
     let is_path = text.starts_with('/') && text.len() <= MAX_PATH;
@@ -57,10 +57,10 @@ fn path(text: &str) -> String {
     }
 }
 
-/// Words of the sandbox's, fit to be repeated.
+/// Text of the sandbox without control characters, shortened.
 pub(super) fn plain(text: &str) -> String {
-    let words = text.trim().chars().take(MAX_WORDS);
-    words
+    let text_chars = text.trim().chars().take(MAX_MESSAGE);
+    text_chars
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
 }
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_words_are_no_facts() {
-        let seen = Inspection::read(
-            "home=relative\nfolder=/a\u{7}b\nfree_kib=-1\nnonsense\nmachine=x\u{1b}y\n",
+    fn malformed_lines_are_ignored() {
+        let inspection = Inspection::read(
+            "home=relative\nfolder=/a\u{7}b\nfree_kib=-1\ngarbage\nmachine=x\u{1b}y\n",
         );
         let expected = Inspection {
             machine: "x y".to_owned(),
             ..Inspection::default()
         };
-        assert_eq!(seen, expected);
+        assert_eq!(inspection, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Looking, bringing the program in, and starting it.
+//! Inspects a sandbox, sends the program and starts it.
 
 use std::io;
 use std::sync::Arc;
@@ -18,124 +18,127 @@ use super::program::Program;
 use super::proof::{self, Answer};
 use super::scripts;
 use super::state::{MAX_STARTS, STARTS_WITHIN};
-use super::{DOOR, Problem, ToolServer, token};
+use super::{Problem, TOOL_SERVER_PORT, ToolServer, token};
 
-/// Where projects are, as in every sandbox.
+/// Folder of projects, the same in every sandbox.
 const WORKSPACE: &str = "/workspace";
-/// How long a look may take, a start, and what it is told to get there.
-const RUN_TIME: Duration = Duration::from_secs(40);
-/// Most that is kept of what they say.
+/// Timeout of the inspection, of a start, and of sending the settings.
+const RUN_TIMEOUT: Duration = Duration::from_secs(40);
+/// Maximum size of a script's output.
 const MAX_OUTPUT: usize = 16 << 10;
-/// How long the program may take to get there.
-const UPLOAD_TIME: Duration = Duration::from_secs(300);
-/// How long what did not get there whole may take to be removed.
-const REMOVE_TIME: Duration = Duration::from_secs(5);
-/// How long the cloud's proxy may take to find what was started, and the pauses between looks.
-const PROOF_TIME: Duration = Duration::from_secs(60);
+/// Timeout of sending the program.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// Timeout of removing an incomplete upload.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the cloud's proxy may take to reach a new tool server, and the pauses between attempts.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl ToolServer {
-    /// Sees to it that ours runs, unless somebody else has its place; says whether it is ours. Whoever calls holds `starting`.
-    pub(super) async fn install(&self, is_another: bool) -> Result<bool, Problem> {
-        let program = self.kit.program().await;
+    /// Makes sure that the tool server runs, unless another program uses its port; returns whether it is this installation's. The
+    /// caller holds `starting`.
+    pub(super) async fn install(&self, replaces_other: bool) -> Result<bool, Problem> {
+        let program = self.installer.program().await;
         let program = program.map_err(|error| Problem::new(error.to_string()))?;
-        let (name, port) = (program.name(), self.kit.port);
-        let look = scripts::look(name, program.size, port, is_another, WORKSPACE);
-        let looked = self.run(look).await?;
-        let seen = Inspection::read(&String::from_utf8_lossy(&looked.stdout));
-        if seen.is_taken && !seen.is_running {
+        let (name, port) = (program.name(), self.installer.port);
+        let inspect = scripts::inspect(name, program.size, port, replaces_other, WORKSPACE);
+        let output = self.run(inspect).await?;
+        let inspection = Inspection::read(&String::from_utf8_lossy(&output.stdout));
+        if inspection.is_port_in_use && !inspection.is_running {
             return Ok(false);
         }
-        if !seen.is_running {
-            check(&seen, program)?;
-            if !self.memory.may_start() {
-                return Err(self.memory.problem().unwrap_or_else(|| {
+        if !inspection.is_running {
+            check(&inspection, program)?;
+            if !self.state.allow_start() {
+                return Err(self.state.problem().unwrap_or_else(|| {
                     let seconds = STARTS_WITHIN.as_secs();
                     Problem::new(format!(
-                        "it ended {MAX_STARTS} times within {seconds} seconds, see {}/tools.log",
-                        seen.folder
+                        "it exited {MAX_STARTS} times within {seconds} seconds, see {}/tools.log",
+                        inspection.folder
                     ))
                 }));
             }
-            if let Err(problem) = self.start(&seen, program).await {
-                // Another server of the installation may have been faster: then its has the ports.
-                return match proof::ask(&self.agent, &self.token).await {
+            if let Err(problem) = self.start(&inspection, program).await {
+                // Another server of the installation may have been faster, and then its tool server has the ports.
+                return match proof::request_proof(&self.agent, &self.token).await {
                     Ok(Answer::Proof) => Ok(true),
                     _ => Err(problem),
                 };
             }
         }
-        self.until_it_answers(&seen.folder).await?;
+        self.wait_for_proof(&inspection.folder).await?;
         Ok(true)
     }
 
-    async fn start(&self, seen: &Inspection, program: &Program) -> Result<(), Problem> {
-        let folder = &seen.folder;
-        // Other servers of the installation may be at it too.
-        let attempt = proof::number()?;
+    async fn start(&self, inspection: &Inspection, program: &Program) -> Result<(), Problem> {
+        let folder = &inspection.folder;
+        // Other servers of the installation may do the same now, so names contain a random number.
+        let attempt = proof::nonce()?;
         let mut part = None;
-        if !seen.has_program {
-            let place = format!("{folder}/{}.part-{attempt}", program.name());
-            part = Some(self.send_program(seen, program, place).await?);
+        if !inspection.has_program {
+            let path = format!("{folder}/{}.part-{attempt}", program.name());
+            part = Some(self.send_program(inspection, program, path).await?);
         }
         let settings = format!("{folder}/tools-{attempt}.json");
-        self.send_settings(seen, &settings).await?;
+        self.send_settings(inspection, &settings).await?;
         let (name, size) = (program.name(), program.size);
         let start = scripts::start(folder, name, size, &settings, part.as_deref());
         let started = self.run(start).await?;
         if started.exit.exit_code == 0 {
             return Ok(());
         }
-        let said = [started.stdout, started.stderr].concat();
-        let said = inspection::plain(&String::from_utf8_lossy(&said));
-        Err(Problem::new(match said.is_empty() {
-            true => "it ended at once and said nothing".to_owned(),
-            false => said,
+        let message = [started.stdout, started.stderr].concat();
+        let message = inspection::plain(&String::from_utf8_lossy(&message));
+        Err(Problem::new(match message.is_empty() {
+            true => "it exited at once without a message".to_owned(),
+            false => message,
         }))
     }
 
     pub(super) async fn send_settings(
         &self,
-        seen: &Inspection,
-        place: &str,
+        inspection: &Inspection,
+        path: &str,
     ) -> Result<(), Problem> {
-        let told = json!({
+        let settings = json!({
             "tokens": [self.token.hash(), token::hash(&self.access_token)],
-            "workspace": seen.workspace, "home": seen.home, "door": DOOR, "port": self.kit.port,
+            "workspace": inspection.workspace, "home": inspection.home, "door": TOOL_SERVER_PORT, "port": self.installer.port,
         });
-        let sent = self.agent.write_file(place, told.to_string());
-        // The client bears any silence, as sandboxes may be paused: so it is not for it to end this.
-        let sent = tokio::time::timeout(RUN_TIME, sent).await;
-        sent.map_err(|_| Problem::late("be told what to do", RUN_TIME))?
+        let result = self.agent.write_file(path, settings.to_string());
+        // The client has no idle timeout, because sandboxes may be paused, so a bound is needed here.
+        let result = tokio::time::timeout(RUN_TIMEOUT, result).await;
+        result
+            .map_err(|_| Problem::timed_out("be configured", RUN_TIMEOUT))?
             .map(drop)
             .map_err(Problem::from)
     }
 
-    /// Sends it, compressed where that can be unpacked; returns where it is.
+    /// Sends the program, compressed if the sandbox can unpack it; returns its path.
     async fn send_program(
         &self,
-        seen: &Inspection,
+        inspection: &Inspection,
         program: &Program,
-        place: String,
+        path: String,
     ) -> Result<String, Problem> {
-        tracing::debug!(agent = ?self.agent, "Bringing the tool server in");
-        let packed = match seen.has_gzip {
+        tracing::debug!(agent = ?self.agent, "Sending the tool server");
+        let packed = match inspection.has_gzip {
             true => program.packed().await,
             false => None,
         };
-        // Both are there for a moment.
-        let has_room =
-            |packed: &&Arc<Content>| missing_space(seen, program.size + packed.size()).is_none();
-        match packed.filter(has_room) {
+        // The packed and the unpacked file exist at the same time for a moment.
+        let fits = |packed: &&Arc<Content>| {
+            missing_space(inspection, program.size + packed.size()).is_none()
+        };
+        match packed.filter(fits) {
             Some(packed) => {
-                let place = format!("{place}.gz");
-                self.send(packed.pieces(), &place).await.map(|()| place)
+                let path = format!("{path}.gz");
+                self.send(packed.pieces(), &path).await.map(|()| path)
             }
             None => {
                 let pieces = program.pieces();
                 let pieces = pieces.map_err(|error| Problem::new(error.to_string()))?;
-                self.send(pieces, &place).await.map(|()| place)
+                self.send(pieces, &path).await.map(|()| path)
             }
         }
     }
@@ -143,43 +146,43 @@ impl ToolServer {
     pub(super) async fn send(
         &self,
         pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-        place: &str,
+        path: &str,
     ) -> Result<(), Problem> {
-        let sent = self.agent.write_file_from(place, StreamReader::new(pieces));
-        let sent = tokio::time::timeout(UPLOAD_TIME, sent).await;
-        let sent = sent.map_err(|_| Problem::late("be sent", UPLOAD_TIME));
-        let problem = match sent.and_then(|sent| sent.map_err(Problem::from)) {
+        let result = self.agent.write_file_from(path, StreamReader::new(pieces));
+        let result = tokio::time::timeout(UPLOAD_TIMEOUT, result).await;
+        let result = result.map_err(|_| Problem::timed_out("be sent", UPLOAD_TIMEOUT));
+        let problem = match result.and_then(|result| result.map_err(Problem::from)) {
             Ok(_) => return Ok(()),
             Err(problem) => problem,
         };
-        // If it cannot be reached now, a later look removes it.
-        let _ = tokio::time::timeout(REMOVE_TIME, self.agent.remove(place)).await;
+        // If the file cannot be removed now, a later inspection removes it.
+        let _ = tokio::time::timeout(REMOVE_TIMEOUT, self.agent.remove(path)).await;
         Err(problem)
     }
 
-    /// Waits until it proves itself through the cloud's proxy.
-    async fn until_it_answers(&self, folder: &str) -> Result<(), Problem> {
-        let until = Instant::now() + PROOF_TIME;
+    /// Waits until the tool server proves itself through the cloud's proxy.
+    async fn wait_for_proof(&self, folder: &str) -> Result<(), Problem> {
+        let until = Instant::now() + PROOF_TIMEOUT;
         let mut pause = FIRST_PAUSE;
         loop {
-            let asked = proof::ask(&self.agent, &self.token).await;
-            if let Ok(Answer::Proof) = asked {
+            let answer = proof::request_proof(&self.agent, &self.token).await;
+            if let Ok(Answer::Proof) = answer {
                 return Ok(());
             }
             if Instant::now() + pause > until {
-                asked?;
+                answer?;
                 return Err(Problem::new(format!(
-                    "it runs and is not found at port {DOOR}: see {folder}/tools.log, or end process $(cat {folder}/tools.pid)"
+                    "it runs but does not answer on port {TOOL_SERVER_PORT}: see {folder}/tools.log, or kill process $(cat {folder}/tools.pid)"
                 )));
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
     async fn run(&self, command: ProcessConfig) -> Result<Output, Problem> {
         let options = RunOptions {
-            timeout: RUN_TIME,
+            timeout: RUN_TIMEOUT,
             max_output: MAX_OUTPUT,
             user: None,
         };
@@ -187,36 +190,37 @@ impl ToolServer {
     }
 }
 
-/// Says what stands in its way, before anything is sent.
-fn check(seen: &Inspection, program: &Program) -> Result<(), Problem> {
-    let own = std::env::consts::ARCH;
-    if seen.machine != own {
-        let machine = &seen.machine;
+/// Reports what prevents the installation before anything is sent.
+fn check(inspection: &Inspection, program: &Program) -> Result<(), Problem> {
+    let expected = std::env::consts::ARCH;
+    if inspection.machine != expected {
+        let machine = &inspection.machine;
         return Err(Problem::new(format!(
-            "the sandbox is of the kind `{machine}`, and the program of this server of `{own}`: use a template of that kind"
+            "the sandbox has the architecture `{machine}`, but this server's program is for `{expected}`: use a template of that architecture"
         )));
     }
-    if seen.folder.is_empty() || seen.home.is_empty() || seen.workspace.is_empty() {
+    if inspection.folder.is_empty() || inspection.home.is_empty() || inspection.workspace.is_empty()
+    {
         return Err(Problem::new(
-            "the sandbox's user has no home that can be written to: give it one in the template",
+            "the sandbox's user has no writable home directory: create one in the template",
         ));
     }
-    match missing_space(seen, program.size) {
-        Some((free, wanted)) if !seen.has_program => Err(Problem::full(format!(
-            "the sandbox's disk has {free} KiB left, and the program takes {wanted}: make room, or use a larger template"
+    match missing_space(inspection, program.size) {
+        Some((free, required)) if !inspection.has_program => Err(Problem::disk_full(format!(
+            "the sandbox's disk has {free} KiB free, but the program needs {required} KiB: free some space or use a larger template"
         ))),
         _ => Ok(()),
     }
 }
 
-/// What is left free.
+/// Space that must remain free.
 const SPARE_KIB: u64 = 1024;
 
-/// How many KiB are free and how many are wanted, where that many bytes do not fit.
-fn missing_space(seen: &Inspection, size: u64) -> Option<(u64, u64)> {
-    let wanted = size / 1024 + SPARE_KIB;
-    let free = seen.free_kib?;
-    (free < wanted).then_some((free, wanted))
+/// Free and required KiB when that many bytes do not fit.
+fn missing_space(inspection: &Inspection, size: u64) -> Option<(u64, u64)> {
+    let required = size / 1024 + SPARE_KIB;
+    let free = inspection.free_kib?;
+    (free < required).then_some((free, required))
 }
 
 #[cfg(test)]
@@ -224,45 +228,48 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_stands_in_the_way_is_said_before_anything_is_sent() {
+    async fn obstacles_are_reported_before_anything_is_sent() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sandyard");
         std::fs::write(&path, "program").expect("written");
         let program = Program::open(&path).await.expect("a program");
-        let fine = || Inspection {
+        let valid = || Inspection {
             home: "/home/user".to_owned(),
             folder: "/home/user/.sandyard".to_owned(),
             machine: std::env::consts::ARCH.to_owned(),
             workspace: "/workspace".to_owned(),
             ..Inspection::default()
         };
-        let told = |seen: Inspection| check(&seen, &program).map_err(|problem| problem.message);
-        assert_eq!(told(fine()), Ok(()));
+        let check_result = |inspection: Inspection| {
+            check(&inspection, &program).map_err(|problem| problem.message)
+        };
+        assert_eq!(check_result(valid()), Ok(()));
         let machine = "riscv64".to_owned();
-        let other = told(Inspection { machine, ..fine() }).expect_err("another kind");
+        let other =
+            check_result(Inspection { machine, ..valid() }).expect_err("another architecture");
         assert!(other.contains("riscv64"), "{other}");
         let homeless = Inspection {
             folder: String::new(),
-            ..fine()
+            ..valid()
         };
-        assert!(told(homeless).is_err());
-        let full = |has_program| Inspection {
+        assert!(check_result(homeless).is_err());
+        let with_little_space = |has_program| Inspection {
             free_kib: Some(10),
             has_program,
-            ..fine()
+            ..valid()
         };
-        // What is to be unpacked needs room twice.
-        let roomy = Inspection {
+        // An archive and its content need space at the same time.
+        let with_space = Inspection {
             free_kib: Some(SPARE_KIB + 10),
-            ..fine()
+            ..valid()
         };
-        assert_eq!(missing_space(&roomy, 10 << 10), None);
+        assert_eq!(missing_space(&with_space, 10 << 10), None);
         assert_eq!(
-            missing_space(&roomy, 11 << 10),
+            missing_space(&with_space, 11 << 10),
             Some((SPARE_KIB + 10, SPARE_KIB + 11))
         );
-        let words = told(full(false)).expect_err("no room");
-        assert!(words.contains("make room"), "{words}");
-        assert_eq!(told(full(true)), Ok(()));
+        let message = check_result(with_little_space(false)).expect_err("no space");
+        assert!(message.contains("free some space"), "{message}");
+        assert_eq!(check_result(with_little_space(true)), Ok(()));
     }
 }

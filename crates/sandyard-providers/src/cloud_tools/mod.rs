@@ -1,35 +1,35 @@
-//! The tool server in sandboxes of somebody's cloud, where no agent of ours hands connections over.
+//! The tool server in sandboxes of a cloud, where the agent does not hand over connections.
 //!
 //! ```text
-//!  MCP client ─▶ server ─ dial 6060 ─▶ the cloud's proxy ─▶ inside: 9984, our program, which asks for a token of its own
+//!  MCP client ─▶ server ─ dial 6060 ─▶ the cloud's proxy ─▶ sandbox: 9984, the tool server, which requires its own token
 //!                            │
-//!                            ├─ it proves that it is ours: go there, with the token
-//!                            ├─ somebody else listens on 6060: go there, without it
-//!                            └─ nobody: bring the program in, start it, go there
+//!       ├─ it proves that it is this installation's: connect with the token
+//!       ├─ another program listens on 6060: connect without the token
+//!       └─ nothing listens: install the program, start it, connect
 //! ```
 //!
-//! All it needs is the agent, whoever's that is: a command that looks, one that starts, and two files. So it is the same for
-//! every cloud, and the cloud's own way to ports stays the cloud's.
+//! It only needs an agent, of any kind: one command that inspects, one that starts, and two files. So it is the same for every
+//! cloud, and each cloud opens connections to ports in its own way.
 //!
-//! **A port of its own.** The tool server is on 6060 for programs inside, as everywhere. From outside it is reached on 9984,
-//! for two reasons: a template's or user's own program on 6060 stays what it is, and a cloud may have something of its own on
-//! 6060 (another Sandyard has, and lets nobody in without a credential of its own).
+//! **Its own port.** For programs in the sandbox the tool server is on 6060, as everywhere. From outside it is reached on 9984, for
+//! two reasons: a template's or user's own program on 6060 stays reachable, and a cloud may use 6060 itself (another Sandyard does,
+//! and requires its own credentials there).
 //!
-//! **Who is let in.** The server alone has the token: it is worked out from the sandbox's access token, so that it is the same
-//! after a restart, and tells nothing about that one. Inside only its hash is known. It is shown to nobody who has not proved
-//! that hash: any program may take a port.
+//! **Authentication.** Only the server has the token: it is derived from the sandbox's access token, so that it is the same after a
+//! restart, and does not reveal the access token. The sandbox knows only its hash. The token is never sent to a program that has
+//! not proved that it knows the hash: any program may take a port.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `token` | what is shown, and what is proved |
-//! | `proof` | asking who is there |
-//! | `scripts` | what is run inside |
-//! | `seen` | what that says |
-//! | `bring` | looking, bringing the program in, starting it |
-//! | `memory` | what was found a moment ago, how often it was started |
-//! | `problem` | why there is none |
-//! | `program` | the program that is brought in |
-//! | `content` | its bytes, whatever becomes of its path |
+//! | `token` | the token, and the proof that a tool server gives |
+//! | `proof` | asks the listening program for its proof |
+//! | `scripts` | the scripts that run in the sandbox |
+//! | `inspection` | the report of the inspection script |
+//! | `install` | inspects, sends the program, starts it |
+//! | `state` | the last result, and the number of starts |
+//! | `problem` | why there is no tool server |
+//! | `program` | the program that is sent |
+//! | `content` | the program's bytes, whatever happens to its path |
 
 mod content;
 mod inspection;
@@ -60,27 +60,28 @@ use problem::Problem;
 use proof::Answer;
 use token::Token;
 
-/// Where the cloud's proxy finds our tool server. Daytona's has led to ports from 3000 to 9999 only, and this one is nobody's.
-pub(crate) const DOOR: u16 = 9984;
+/// Port on which the cloud's proxy reaches the tool server. Daytona's proxy accepts ports from 3000 to 9999; no known program uses
+/// this one.
+pub(crate) const TOOL_SERVER_PORT: u16 = 9984;
 
-/// How long the first dial may take: the program is tens of megabytes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Timeout of the first dial: the program is tens of megabytes.
+pub(crate) const FIRST_DIAL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long all of looking and bringing may take, after which somebody else may try: more than what it consists of may take.
-const WHOLE_TIME: Duration = Duration::from_secs(600);
+/// Timeout of the entire installation, longer than all of its steps.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What all sandboxes of a provider have in common.
+/// Installs the tool server; shared by all sandboxes of a provider.
 #[derive(Debug)]
 pub(crate) struct ToolServerInstaller {
     path: PathBuf,
-    /// Read when it is first needed: a provider whose sandboxes use no tools need not.
+    /// Read when first needed: sandboxes that use no tools do not need it.
     program: OnceCell<Program>,
-    /// Where users find the tool server.
+    /// Port on which users reach the tool server.
     port: u16,
 }
 
 impl ToolServerInstaller {
-    /// One that brings the program at that path in; none where that is an agent and nothing else.
+    /// Installs the program at `path`; `None` when that is only an agent.
     pub(crate) fn new(path: PathBuf, port: u16) -> Option<Self> {
         (!program::is_only_an_agent(&path)).then(|| Self {
             path,
@@ -89,12 +90,12 @@ impl ToolServerInstaller {
         })
     }
 
-    /// The same for one that was read already.
+    /// The same for a program that was read already.
     pub(crate) fn of(program: Program, port: u16) -> Option<Self> {
-        let kit = Self::new(program.path().to_owned(), port)?;
+        let installer = Self::new(program.path().to_owned(), port)?;
         Some(Self {
             program: OnceCell::new_with(Some(program)),
-            ..kit
+            ..installer
         })
     }
 
@@ -104,7 +105,7 @@ impl ToolServerInstaller {
     }
 }
 
-/// Opens a connection to a port by the cloud's own way, `open`; to the tool server's port wherever that leads.
+/// Opens a connection to a port with `open`; for the tool server's port, to whatever serves it.
 pub(crate) async fn dial<F>(
     tools: Option<&ToolServer>,
     port: u16,
@@ -113,16 +114,16 @@ pub(crate) async fn dial<F>(
 where
     F: Future<Output = io::Result<PortStream>>,
 {
-    let Some(tools) = tools.filter(|tools| tools.kit.port == port) else {
+    let Some(tools) = tools.filter(|tools| tools.installer.port == port) else {
         return open(port).await;
     };
     if !tools.is_ours().await? {
         return open(port).await;
     }
-    let mut dialled = open(DOOR).await?;
+    let mut dialled = open(TOOL_SERVER_PORT).await?;
     let name = HeaderName::from_static(ACCESS_TOKEN);
     let value = tools.token.header().map_err(io::Error::other)?;
-    // In place of whatever the client has put there.
+    // Replaces a token that the client sent.
     dialled.headers.insert(name, value);
     Ok(dialled)
 }
@@ -130,13 +131,13 @@ where
 /// The tool server of one sandbox.
 #[derive(Clone)]
 pub(crate) struct ToolServer {
-    kit: Arc<ToolServerInstaller>,
-    /// Its ports are the cloud's own: it knows nothing of this.
+    installer: Arc<ToolServerInstaller>,
+    /// Its `dial` opens ports of the cloud without this module.
     agent: AgentClient,
     token: Token,
-    /// The token that programs inside may have.
+    /// The access token of the sandbox, which programs in it may have.
     access_token: String,
-    memory: Arc<ToolServerState>,
+    state: Arc<ToolServerState>,
 }
 
 impl fmt::Debug for ToolServer {
@@ -148,58 +149,58 @@ impl fmt::Debug for ToolServer {
 }
 
 impl ToolServer {
-    /// That of the sandbox with this access token; none where it has none, as anybody could work out what is to be shown then.
-    /// The agent must lead to ports without coming here.
+    /// The tool server of a sandbox. `None` without an access token, because its token could then be computed by anyone. `agent`
+    /// must dial ports without this module.
     pub(crate) fn new(
-        kit: Arc<ToolServerInstaller>,
+        installer: Arc<ToolServerInstaller>,
         agent: AgentClient,
         id: &str,
         access_token: &str,
-        memory: Arc<ToolServerState>,
+        state: Arc<ToolServerState>,
     ) -> Option<Self> {
         Some(Self {
             token: Token::of(id, access_token)?,
             access_token: access_token.to_owned(),
-            kit,
+            installer,
             agent,
-            memory,
+            state,
         })
     }
 
-    /// Says whether it is ours that is to be gone to, and sees to it that it is there. If not, whoever listens on the port that
-    /// was asked for is meant, and gets nothing of ours.
+    /// Makes sure that the tool server runs; returns whether it is this installation's. If not, the connection belongs to the
+    /// program that listens on the requested port, and must not get the token.
     async fn is_ours(&self) -> io::Result<bool> {
-        if let Some(is_ours) = self.memory.recent(&self.token) {
+        if let Some(is_ours) = self.state.recent(&self.token) {
             return Ok(is_ours);
         }
-        let asked = Instant::now();
-        let starting = self.memory.starting.clone().lock_owned().await;
-        if let Some(found) = self.memory.since(asked, &self.token) {
-            return found.map_err(Problem::told);
+        let requested_at = Instant::now();
+        let starting = self.state.starting.clone().lock_owned().await;
+        if let Some(outcome) = self.state.since(requested_at, &self.token) {
+            return outcome.map_err(Problem::into_io);
         }
-        // In a task of its own: whoever asked may leave, and what takes long need not begin again.
+        // On its own task, so that the work continues when the caller gives up.
         let this = self.clone();
-        let found = tokio::spawn(async move {
+        let outcome = tokio::spawn(async move {
             let _starting = starting;
             this.ensure().await
         });
-        found
+        outcome
             .await
             .map_err(io::Error::other)?
-            .map_err(Problem::told)
+            .map_err(Problem::into_io)
     }
 
-    /// Finds out who is there, and starts ours if nobody is; says whether it is ours. Whoever calls holds `starting`.
+    /// Finds the tool server or installs it; returns whether it is this installation's. The caller holds `starting`.
     async fn ensure(&self) -> std::result::Result<bool, Problem> {
-        let found = tokio::time::timeout(WHOLE_TIME, self.look_and_bring()).await;
-        let found =
-            found.unwrap_or_else(|_| Err(Problem::late("be looked for and started", WHOLE_TIME)));
-        self.memory.note(&self.token, found.clone());
-        found
+        let outcome = tokio::time::timeout(INSTALL_TIMEOUT, self.find_or_install()).await;
+        let outcome = outcome
+            .unwrap_or_else(|_| Err(Problem::timed_out("be found or started", INSTALL_TIMEOUT)));
+        self.state.record(&self.token, outcome.clone());
+        outcome
     }
 
-    async fn look_and_bring(&self) -> std::result::Result<bool, Problem> {
-        match proof::ask(&self.agent, &self.token).await? {
+    async fn find_or_install(&self) -> std::result::Result<bool, Problem> {
+        match proof::request_proof(&self.agent, &self.token).await? {
             Answer::Proof => Ok(true),
             answer => self.install(answer == Answer::AnotherProof).await,
         }
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// A way on which nothing ever comes back: its far ends.
+    /// A connection on which nothing is ever received, with its far ends.
     #[derive(Default)]
     struct Silence(Mutex<Vec<DuplexStream>>);
 
@@ -248,32 +249,32 @@ mod tests {
     }
 
     fn silent(access_token: &str) -> Option<ToolServer> {
-        let kit = Arc::new(
+        let installer = Arc::new(
             ToolServerInstaller::new("/nothing".into(), 6060).expect("not an agent alone"),
         );
         let agent = AgentClient::patient(Endpoint::Custom(Arc::new(Silence::default())));
-        ToolServer::new(kit, agent, "id", access_token, Arc::default())
+        ToolServer::new(installer, agent, "id", access_token, Arc::default())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_borne_for_a_while_and_holds_up_nobody_else() {
+    async fn silence_times_out_and_the_next_caller_gets_its_turn() {
         let tools = silent("secret").expect("a tool server");
-        let told = tools
+        let settings = tools
             .send_settings(&inspection::Inspection::default(), "/settings")
             .await;
-        assert_eq!(told.expect_err("silence").code, Code::Aborted);
-        let sent = tools.send(futures_util::stream::pending(), "/part").await;
-        assert_eq!(sent.expect_err("silence").code, Code::Aborted);
-        // Who asked leaves, and who comes next has its turn.
-        let left = tokio::time::timeout(Duration::from_millis(1), tools.is_ours()).await;
-        assert!(left.is_err());
-        assert!(tools.memory.starting.try_lock().is_err());
+        assert_eq!(settings.expect_err("silence").code, Code::Aborted);
+        let upload = tools.send(futures_util::stream::pending(), "/part").await;
+        assert_eq!(upload.expect_err("silence").code, Code::Aborted);
+        // The task continues after its caller gave up, and the next caller waits for it.
+        let caller = tokio::time::timeout(Duration::from_millis(1), tools.is_ours()).await;
+        assert!(caller.is_err());
+        assert!(tools.state.starting.try_lock().is_err());
         assert!(tools.is_ours().await.is_err());
-        assert!(tools.memory.starting.try_lock().is_ok());
+        assert!(tools.state.starting.try_lock().is_ok());
     }
 
     #[test]
-    fn without_an_access_token_there_is_none() {
+    fn without_an_access_token_there_is_no_tool_server() {
         assert!(silent("").is_none());
     }
 }

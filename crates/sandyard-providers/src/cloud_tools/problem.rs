@@ -1,4 +1,4 @@
-//! Why there is no tool server, and how that is told.
+//! Why there is no tool server, and the error of that.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Something that its user can mend.
+    /// A problem that the user can solve.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             code: Code::FailedPrecondition,
@@ -22,30 +22,30 @@ impl Problem {
         }
     }
 
-    /// Something that may be better in a moment.
-    pub(super) fn passing(message: impl Into<String>) -> Self {
+    /// A problem that may be solved by trying again.
+    pub(super) fn temporary(message: impl Into<String>) -> Self {
         Self {
             code: Code::Aborted,
             message: message.into(),
         }
     }
 
-    /// Something that took too long.
-    pub(super) fn late(doing: &str, most: Duration) -> Self {
-        let seconds = most.as_secs();
-        Self::passing(format!("it could not {doing} within {seconds} seconds"))
+    /// A timeout.
+    pub(super) fn timed_out(action: &str, timeout: Duration) -> Self {
+        let seconds = timeout.as_secs();
+        Self::temporary(format!("it could not {action} within {seconds} seconds"))
     }
 
-    /// No room.
-    pub(super) fn full(message: impl Into<String>) -> Self {
+    /// The disk is full.
+    pub(super) fn disk_full(message: impl Into<String>) -> Self {
         Self {
             code: Code::ResourceExhausted,
             message: message.into(),
         }
     }
 
-    /// In the agent's words, which whoever dials a port understands.
-    pub(super) fn told(self) -> io::Error {
+    /// As an error of the agent, which callers that dial a port understand.
+    pub(super) fn into_io(self) -> io::Error {
         io::Error::other(ClientError::Remote {
             code: self.code,
             message: format!("the tool server cannot be started: {}", self.message),
@@ -57,7 +57,7 @@ impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Remote { code, message } => Self { code, message },
-            other => Self::passing(other.to_string()),
+            other => Self::temporary(other.to_string()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Our program, as it is put into sandboxes.
+//! The program that is sent to sandboxes.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,25 +16,25 @@ use tokio::sync::OnceCell;
 
 use super::content::Content;
 
-/// A program that has no role but that of an agent.
-const AGENT_ALONE: &str = "sandyard-agent";
+/// Name of a program that has only the role of an agent.
+const AGENT_PROGRAM: &str = "sandyard-agent";
 
-/// The program, and how it is called inside.
+/// The program, and its name in sandboxes.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
-    /// Tells what is in it, so that another is never taken for it.
+    /// Contains a digest, so that different programs have different names.
     name: String,
-    /// How long it is.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// Kept open: after an upgrade its path leads to another.
+    /// Stays open: after an upgrade the path names another file.
     content: Arc<Content>,
-    /// The same in fewer bytes, once somebody wanted it; none where it cannot be made.
+    /// The compressed program, once it was needed; `None` when it cannot be compressed.
     packed: Arc<OnceCell<Option<Arc<Content>>>>,
 }
 
 impl Program {
-    /// Looks at it once.
+    /// Opens and reads the program.
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let owned = path.to_owned();
         let read = tokio::task::spawn_blocking(move || {
@@ -55,33 +55,32 @@ impl Program {
         })
     }
 
-    /// Where it is here.
+    /// Its path on this host.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its name inside.
+    /// Its name in sandboxes.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is an agent and nothing else.
+    /// Whether it is only an agent.
     pub(crate) fn is_only_an_agent(&self) -> bool {
         is_only_an_agent(&self.path)
     }
 
-    /// Its bytes.
+    /// Its content, piece by piece.
     pub(crate) fn pieces(&self) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>> {
         self.content.check().map_err(|error| {
             let path = self.path.display();
-            let message =
-                format!("the agent's program `{path}` is another now: restart the server");
+            let message = format!("the agent's program `{path}` has changed: restart the server");
             ProviderError::new(ProviderErrorKind::Failed, message).source(error)
         })?;
         Ok(self.content.pieces())
     }
 
-    /// The same for `gzip` to unpack.
+    /// The content compressed with gzip.
     pub(super) async fn packed(&self) -> Option<&Arc<Content>> {
         let make = || async {
             let content = self.content.clone();
@@ -89,7 +88,7 @@ impl Program {
             match packed.map_err(io::Error::other).and_then(|packed| packed) {
                 Ok(packed) => Some(Arc::new(packed)),
                 Err(error) => {
-                    tracing::warn!(%error, "The agent's program is sent as it is: it cannot be compressed");
+                    tracing::warn!(%error, "Failed to compress the agent's program; sending it uncompressed");
                     None
                 }
             }
@@ -98,13 +97,13 @@ impl Program {
     }
 }
 
-/// Whether a program is an agent and nothing else.
+/// Whether a program is only an agent.
 pub(super) fn is_only_an_agent(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == AGENT_ALONE)
+    path.file_name().is_some_and(|name| name == AGENT_PROGRAM)
 }
 
-/// Hands all bytes on.
-fn read(content: &Content, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+/// Passes all bytes to `consume`.
+fn read(content: &Content, mut consume: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut from = 0;
     loop {
         let piece = content.piece(from)?;
@@ -112,7 +111,7 @@ fn read(content: &Content, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io:
             return Ok(());
         }
         from += piece.len() as u64;
-        take(&piece)?;
+        consume(&piece)?;
     }
 }
 
@@ -122,15 +121,10 @@ fn digest(content: &Content) -> io::Result<String> {
         hash.update(piece);
         Ok(())
     })?;
-    let digest = hash.finalize();
-    Ok(digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(crate::hex::encode(&hash.finalize()[..8]))
 }
 
-/// Compresses it into a file without a name, which is gone with this process.
+/// Compresses the content into a file without a name, which is removed with this process.
 fn pack(content: &Content) -> io::Result<Content> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;
@@ -150,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_program_that_is_not_there_is_told() {
+    async fn a_missing_program_is_an_error() {
         let error = Program::open(Path::new("/nothing/here"))
             .await
             .expect_err("none");
@@ -158,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_an_upgrade_it_is_still_the_one_that_was_looked_at() {
+    async fn after_an_upgrade_the_opened_program_is_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sandyard");
         let text = "the first".repeat(1000);
@@ -170,7 +164,7 @@ mod tests {
         let pieces: Vec<Bytes> = pieces.try_collect().await.expect("read");
         assert_eq!(pieces.concat(), text.as_bytes());
 
-        let packed = program.packed().await.expect("room for it");
+        let packed = program.packed().await.expect("space for it");
         assert!(packed.size() < program.size / 2);
         let pieces: Vec<Bytes> = packed.pieces().try_collect().await.expect("read");
         let mut unpacked = String::new();
@@ -180,12 +174,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_was_written_to_is_not_sent() {
+    async fn a_modified_program_is_not_sent() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sandyard");
         std::fs::write(&path, "the first").expect("written");
         let program = Program::open(&path).await.expect("a program");
-        std::fs::write(&path, "one more").expect("written");
+        std::fs::write(&path, "modified").expect("written");
         let error = program.pieces().err().expect("refused");
         assert!(error.to_string().contains("restart"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Who is at the door? Asked before any token is shown.
+//! Asks the program on the tool server's port to prove what it is, before a token is sent.
 
 use std::time::Duration;
 
@@ -12,77 +12,79 @@ use sandyard_agent_client::AgentClient;
 use serde::Deserialize;
 
 use super::token::Token;
-use super::{DOOR, Problem};
+use super::{Problem, TOOL_SERVER_PORT};
 
 /// How long an answer may take.
-const TIME: Duration = Duration::from_secs(30);
-/// Largest answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of an answer.
 const MAX_ANSWER: usize = 4096;
 
-/// What came back.
+/// The result of asking for a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It knows our token's hash.
+    /// It knows the hash of this sandbox's token.
     Proof,
-    /// A tool server of ours that goes by another token: that of the sandbox this one is a copy of.
+    /// A tool server of this installation with another token: that of the sandbox that this one is a copy of.
     AnotherProof,
-    /// Somebody else, or nobody.
+    /// Another program, or none.
     None,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ProofResponse {
     proof: String,
 }
 
-/// Asks. Failures are those of the way there, and say nothing about who is at its end.
-pub(super) async fn ask(agent: &AgentClient, token: &Token) -> Result<Answer, Problem> {
-    let asked = tokio::time::timeout(TIME, ask_once(agent, token)).await;
-    asked.unwrap_or_else(|_| {
-        Err(Problem::passing(
-            "the way to the sandbox gives no answer: try again in a moment",
+/// Asks for a proof. An error is one of the connection, and says nothing about the program.
+pub(super) async fn request_proof(agent: &AgentClient, token: &Token) -> Result<Answer, Problem> {
+    let answer = tokio::time::timeout(TIMEOUT, send_request(agent, token)).await;
+    answer.unwrap_or_else(|_| {
+        Err(Problem::temporary(
+            "the connection to the sandbox does not answer: try again in a moment",
         ))
     })
 }
 
-async fn ask_once(agent: &AgentClient, token: &Token) -> Result<Answer, Problem> {
-    let number = number()?;
-    let stream = agent.dial(DOOR).await?;
-    let mut request = Request::get(format!("/proof?number={number}"))
+async fn send_request(agent: &AgentClient, token: &Token) -> Result<Answer, Problem> {
+    let nonce = nonce()?;
+    let stream = agent.dial(TOOL_SERVER_PORT).await?;
+    let mut request = Request::get(format!("/proof?number={nonce}"))
         .header(http::header::HOST, "localhost")
         .body(Empty::<Bytes>::new())
-        .map_err(|error| Problem::passing(error.to_string()))?;
+        .map_err(|error| Problem::temporary(error.to_string()))?;
     request.headers_mut().extend(stream.headers().clone());
-    let odd = |error: hyper::Error| Problem::passing(format!("the way there breaks off: {error}"));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(odd)?;
-    // It ends with the sender.
+    let broken = |error: hyper::Error| {
+        Problem::temporary(format!("the connection was interrupted: {error}"))
+    };
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    // The connection ends with the sender.
     tokio::spawn(connection);
-    let answer = sender.send_request(request).await.map_err(odd)?;
+    let answer = sender.send_request(request).await.map_err(broken)?;
     if answer.status() == StatusCode::TOO_MANY_REQUESTS {
-        let message = "the cloud takes no more requests for now: try again in a moment";
-        return Err(Problem::passing(message));
+        let message = "the cloud accepts no more requests for now: try again in a moment";
+        return Err(Problem::temporary(message));
     }
     if answer.status() != StatusCode::OK {
         return Ok(Answer::None);
     }
     let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-    let told = body
+    let response = body
         .ok()
-        .and_then(|body| serde_json::from_slice::<Told>(&body.to_bytes()).ok());
-    Ok(match told {
-        Some(told) if told.proof == token.proof(&number) => Answer::Proof,
+        .and_then(|body| serde_json::from_slice::<ProofResponse>(&body.to_bytes()).ok());
+    Ok(match response {
+        Some(response) if response.proof == token.proof(&nonce) => Answer::Proof,
         Some(_) => Answer::AnotherProof,
         None => Answer::None,
     })
 }
 
-/// A number that nobody has had before.
-pub(super) fn number() -> Result<String, Problem> {
+/// A random number that was never used before.
+pub(super) fn nonce() -> Result<String, Problem> {
     let mut bytes = [0_u8; 16];
     match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
-        Ok(count) if count == bytes.len() => {
-            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
-        _ => Err(Problem::passing("there is no randomness")),
+        Ok(count) if count == bytes.len() => Ok(crate::hex::encode(&bytes)),
+        _ => Err(Problem::temporary("no random number is available")),
     }
 }

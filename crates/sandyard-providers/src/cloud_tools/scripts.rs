@@ -1,14 +1,14 @@
-//! What is run inside, by any POSIX shell. Nothing is put into the text: everything it needs are arguments.
+//! The scripts that run in a sandbox, in any POSIX shell. All values are arguments; none is inserted into the text.
 
 use sandyard_agent_client::wire::process::ProcessConfig;
 
-/// Looks: `PROGRAM SIZE PORT REPLACE WORKSPACE`. Makes our folder and the workspace, removes what nobody needs any more, and tells what
-/// there is, a line each. With `REPLACE` it ends tool servers of ours that are there.
+/// Inspects: `PROGRAM SIZE PORT REPLACE WORKSPACE`. Creates the folder and the workspace, removes unused files, and prints the
+/// facts, one per line. With `REPLACE` it ends running tool servers of this installation.
 ///
-/// What is removed is older than any upload takes: what one left that broke off, and programs of other versions that no process
-/// runs. Both an agent and a tool server may run from such a file; `exe` alone does not tell, as it is hidden where a process
-/// lets nobody trace it.
-const LOOK: &str = r#"
+/// Removed files are older than any upload takes: incomplete uploads, and programs of other versions that no process runs. Both an
+/// agent and a tool server may run from such a file. `exe` alone is not enough, because it is hidden for processes that cannot be
+/// traced.
+const INSPECT: &str = r#"
 program=$1 size=$2 port=$3 replace=$4 workspace=$5 running= taken=
 home=${HOME:-}
 [ -d "$home" ] || home=$(cd ~ 2>/dev/null && pwd)
@@ -38,7 +38,7 @@ for pid in $pids; do
         kill "$pid" 2>/dev/null
         turns=0
         while is_ours "$pid" && [ $turns -lt 50 ]; do turns=$((turns + 1)); sleep 0.1; done
-        # Its words go before its ports do.
+        # Its arguments disappear before its ports do.
         [ ! -d "/proc/$pid" ] || sleep 0.3
         is_ours "$pid" || continue
     fi
@@ -75,21 +75,21 @@ echo "workspace=$workspace"
 exit 0
 "#;
 
-/// Starts: `FOLDER PROGRAM SIZE SETTINGS PART`. `PART` is what was brought in, for `gzip` to unpack if it is called so, or
-/// nothing. The settings vanish when callers are taken. Several may be at it: each has its number in a file of its own until it
-/// is known who has the ports.
+/// Starts: `FOLDER PROGRAM SIZE SETTINGS PART`. `PART` is the file that was sent, packed if it ends with `.gz`, or empty. The tool
+/// server removes the settings when it listens. Several servers may start one at once: each has its own number in its file names
+/// until it is clear which one has the ports.
 const START: &str = r#"
 folder=$1 program=$1/$2 size=$3 settings=$4 part=${5%.gz} packed= log=${4%.json}.log own=${4%.json}.pid
 [ "$part" = "$5" ] || packed=$5
 umask 077
 fail() { rm -f "$part" "$packed" "$settings" "$own" "$log"; echo "$1"; exit 3; }
 if [ -n "$packed" ]; then
-    gzip -dc <"$packed" >"$part" 2>/dev/null || fail 'what was sent cannot be unpacked: is there room on the disk?'
+    gzip -dc <"$packed" >"$part" 2>/dev/null || fail 'the program cannot be unpacked: is the disk full?'
     rm -f "$packed"
 fi
 if [ -n "$part" ]; then
-    [ "$(wc -c <"$part" | tr -d ' ')" = "$size" ] || fail 'what was sent did not arrive whole'
-    chmod 700 "$part" && mv -f "$part" "$program" || fail 'the program cannot be put in its place'
+    [ "$(wc -c <"$part" | tr -d ' ')" = "$size" ] || fail 'the program did not arrive complete'
+    chmod 700 "$part" && mv -f "$part" "$program" || fail 'the program cannot be moved to its folder'
 fi
 chmod 600 "$settings"
 "$program" tool-server --settings "$settings" </dev/null >"$log" 2>&1 &
@@ -103,15 +103,15 @@ while [ -e "$settings" ]; do
     ''|*') Z '*) fail "$(tail -n 5 "$log")" ;;
     esac
     turns=$((turns + 1))
-    if [ $turns -gt 200 ]; then kill "$pid"; fail 'it does not begin to listen'; fi
+    if [ $turns -gt 200 ]; then kill "$pid"; fail 'it does not listen on its port'; fi
     sleep 0.1
 done
 mv -f "$log" "$folder/tools.log"
 mv -f "$own" "$folder/tools.pid"
 "#;
 
-/// The command that looks.
-pub(super) fn look(
+/// The command that inspects.
+pub(super) fn inspect(
     program: &str,
     size: u64,
     port: u16,
@@ -120,10 +120,10 @@ pub(super) fn look(
 ) -> ProcessConfig {
     let replace = if replace { "yes" } else { "no" };
     let (size, port) = (size.to_string(), port.to_string());
-    command(LOOK, &[program, &size, &port, replace, workspace])
+    command(INSPECT, &[program, &size, &port, replace, workspace])
 }
 
-/// The command that starts it.
+/// The command that starts the tool server.
 pub(super) fn start(
     folder: &str,
     program: &str,

@@ -1,4 +1,4 @@
-//! Our agent in a sandbox of theirs: brought in, started, reached.
+//! The agent in a sandbox of Daytona: installed, started, reached.
 
 use std::io;
 use std::sync::Arc;
@@ -13,107 +13,113 @@ use super::Shared;
 use super::backoff::Backoff;
 use super::error::{absent, conflict};
 use super::model::{PreviewUrl, Sandbox, State};
-use super::port_link::{Found, PortLink};
+use super::port_link::{PortLink, ProbeResult};
 use super::program::{self, AGENT_PORT, Settings};
 use super::toolbox::Toolbox;
 use crate::agent_client;
 use crate::cloud_tools::{self, ToolServer};
 
 impl Shared {
-    /// Brings the program in, unless it is there, and what it is told.
+    /// Sends the settings, and the program unless the sandbox has it.
     pub(super) async fn install(&self, sandbox: &Sandbox, settings: &Settings<'_>) -> Result<()> {
         let toolbox = Toolbox::of(&self.api, sandbox).await?;
         let folder = program::folder(&toolbox.home().await?);
         toolbox.make_folder(&folder).await?;
-        let text =
-            serde_json::to_vec(settings).map_err(|error| super::error::odd("settings", error))?;
-        let place = program::settings_place(&folder);
+        let text = serde_json::to_vec(settings)
+            .map_err(|error| super::error::unreadable("settings", error))?;
+        let path = program::settings_path(&folder);
         let content = || async { Ok((Body::from(text.clone()), text.len() as u64)) };
-        let most = self.timeouts.create;
-        toolbox.upload(&place, "600", most, content).await?;
-        self.bring_program(&toolbox, &folder).await
+        let timeout = self.timeouts.create;
+        toolbox.upload(&path, "600", timeout, content).await?;
+        self.send_program(&toolbox, &folder).await
     }
 
-    async fn bring_program(&self, toolbox: &Toolbox<'_>, folder: &str) -> Result<()> {
-        let place = program::place(&self.program, folder);
-        if toolbox.file_size(&place).await? == Some(self.program.size) {
+    async fn send_program(&self, toolbox: &Toolbox<'_>, folder: &str) -> Result<()> {
+        let path = program::path(&self.program, folder);
+        if toolbox.file_size(&path).await? == Some(self.program.size) {
             return Ok(());
         }
-        // Half a program never has its name.
-        let part = format!("{place}.part");
+        // An incomplete program never has the final name.
+        let part = format!("{path}.part");
         let content = || async { program::body(&self.program) };
-        let most = self.timeouts.create;
-        toolbox.upload(&part, "755", most, content).await?;
-        toolbox.rename(&part, &place).await
+        let timeout = self.timeouts.create;
+        toolbox.upload(&part, "755", timeout, content).await?;
+        toolbox.rename(&part, &path).await
     }
 
-    /// Sees to it that the agent of a started sandbox answers.
+    /// Makes sure that the agent of a started sandbox answers.
     pub(super) async fn ensure_agent(&self, sandbox: &Sandbox) -> Result<()> {
-        let known = self.known.of(&sandbox.id);
-        let _starting = known.starting.lock().await;
-        if self.look(&sandbox.id).await? == Found::Agent {
+        let cached = self.cache.of(&sandbox.id);
+        let _starting = cached.starting.lock().await;
+        if self.probe(&sandbox.id).await? == ProbeResult::Agent {
             return Ok(());
         }
         let toolbox = Toolbox::of(&self.api, sandbox).await?;
         if !toolbox.is_port_in_use(AGENT_PORT).await.unwrap_or(false) {
             self.run_agent(&toolbox, sandbox).await?;
         }
-        self.until_agent(&sandbox.id).await
+        self.wait_for_agent(&sandbox.id).await
     }
 
-    /// Starts the first agent of a new sandbox. One that answers already is of what it was copied from, as it ran there, and has
-    /// that one's token.
-    pub(super) async fn begin_agent(&self, sandbox: &Sandbox) -> Result<()> {
-        let known = self.known.of(&sandbox.id);
-        let _starting = known.starting.lock().await;
+    /// Starts the first agent of a new sandbox. An agent that answers already was copied with its source's memory, and has its
+    /// source's token.
+    pub(super) async fn start_first_agent(&self, sandbox: &Sandbox) -> Result<()> {
+        let cached = self.cache.of(&sandbox.id);
+        let _starting = cached.starting.lock().await;
         let toolbox = Toolbox::of(&self.api, sandbox).await?;
         let mut pauses = Backoff::new(self.timeouts.create);
         while toolbox.is_port_in_use(AGENT_PORT).await.unwrap_or(false) {
             toolbox.end_session().await?;
-            pauses.next("end of the agent before").await?;
+            pauses.next("end of the previous agent").await?;
         }
         self.run_agent(&toolbox, sandbox).await?;
-        self.until_agent(&sandbox.id).await
+        self.wait_for_agent(&sandbox.id).await
     }
 
     async fn run_agent(&self, toolbox: &Toolbox<'_>, sandbox: &Sandbox) -> Result<()> {
         tracing::debug!(instance.id = sandbox.id, "Starting the agent at Daytona");
         let folder = program::folder(&toolbox.home().await?);
-        self.bring_program(toolbox, &folder).await?;
-        toolbox.run(&program::line(&self.program, &folder)).await
+        self.send_program(toolbox, &folder).await?;
+        toolbox
+            .run(&program::command_line(&self.program, &folder))
+            .await
     }
 
     /// Waits until the agent answers.
-    async fn until_agent(&self, id: &str) -> Result<()> {
+    async fn wait_for_agent(&self, id: &str) -> Result<()> {
         let mut pauses = Backoff::new(self.timeouts.create);
-        while self.look(id).await? != Found::Agent {
+        while self.probe(id).await? != ProbeResult::Agent {
             pauses.next("start of the agent").await?;
         }
         Ok(())
     }
 
-    /// Looks who answers on the agent's port, with a new link where the old one is refused.
-    async fn look(&self, id: &str) -> Result<Found> {
-        let known = self.known.of(id);
+    /// Probes the agent's port, with a new link when the old one is refused.
+    async fn probe(&self, id: &str) -> Result<ProbeResult> {
+        let cached = self.cache.of(id);
         for is_last in [false, true] {
             let link = self.link(id, AGENT_PORT).await?;
-            // A proxy that cannot be reached is like one with nobody behind it: what comes next tells.
-            match link.probe(self.api.edge()).await.unwrap_or(Found::Nobody) {
-                Found::Agent => {
-                    known.has_answered();
-                    return Ok(Found::Agent);
+            // A proxy that cannot be reached counts as one without an agent: the next request shows the cause.
+            match link
+                .probe(self.api.edge())
+                .await
+                .unwrap_or(ProbeResult::NoAgent)
+            {
+                ProbeResult::Agent => {
+                    cached.has_answered();
+                    return Ok(ProbeResult::Agent);
                 }
-                Found::Refusal if !is_last => known.forget_links(),
+                ProbeResult::Refusal if !is_last => cached.forget_links(),
                 other => return Ok(other),
             }
         }
-        Ok(Found::Refusal)
+        Ok(ProbeResult::Refusal)
     }
 
-    /// The way to a port inside.
+    /// The link to a port of the sandbox.
     async fn link(&self, id: &str, port: u16) -> Result<Arc<PortLink>> {
-        let known = self.known.of(id);
-        if let Some(link) = known.link(port) {
+        let cached = self.cache.of(id);
+        if let Some(link) = cached.link(port) {
             return Ok(link);
         }
         let path = ["sandbox", id, "ports", &port.to_string(), "preview-url"];
@@ -121,13 +127,13 @@ impl Shared {
             .api
             .ask("preview", self.api.to(Method::GET, &path))
             .await?;
-        Ok(known.set_link(port, PortLink::new(&preview, self.api.edge())?))
+        Ok(cached.set_link(port, PortLink::new(&preview, self.api.edge())?))
     }
 
-    /// Sees to it that the agent of a running instance answers; that of a frozen one does when it is thawed.
+    /// Makes sure that the agent of a running instance answers; that of a paused one answers after it is resumed.
     async fn wake_agent(&self, id: &str) -> Result<()> {
         let is_frozen = |state| matches!(state, State::Paused | State::Pausing | State::Resuming);
-        let sandbox = self.own(id).await?.ok_or_else(absent)?;
+        let sandbox = self.find_own(id).await?.ok_or_else(absent)?;
         if is_frozen(sandbox.state) {
             return Ok(());
         }
@@ -140,18 +146,18 @@ impl Shared {
         let Err(error) = self.ensure_agent(&sandbox).await else {
             return Ok(());
         };
-        // It may have been paused in the middle of this.
-        match self.own(id).await {
+        // It may have been paused meanwhile.
+        match self.find_own(id).await {
             Ok(Some(sandbox)) if is_frozen(sandbox.state) => Ok(()),
             _ => Err(error),
         }
     }
 
-    /// The client of an instance's agent, which is started if it is not there.
+    /// The client of an instance's agent, which is started if it does not run.
     pub(super) async fn agent(self: &Arc<Self>, address: &AgentAddress) -> Result<AgentClient> {
         let id = address.id.as_str();
-        let known = self.known.of(id);
-        if !known.is_fresh() {
+        let cached = self.cache.of(id);
+        if !cached.answered_recently() {
             self.wake_agent(id).await?;
         }
         let link = self.link(id, AGENT_PORT).await?;
@@ -163,28 +169,29 @@ impl Shared {
             tools: None,
         };
         let token = address.access_token.as_str();
-        let client =
-            |way: AgentDialler| agent_client::with_token(Endpoint::Custom(Arc::new(way)), token);
-        let Some(kit) = &self.kit else {
+        let client = |dialler: AgentDialler| {
+            agent_client::with_token(Endpoint::Custom(Arc::new(dialler)), token)
+        };
+        let Some(installer) = &self.installer else {
             return client(plain);
         };
         let agent = client(plain.clone())?;
-        let memory = known.tools.clone();
+        let state = cached.tools.clone();
         client(AgentDialler {
-            tools: ToolServer::new(kit.clone(), agent, id, token, memory),
+            tools: ToolServer::new(installer.clone(), agent, id, token, state),
             ..plain
         })
     }
 }
 
-/// The way to one agent.
+/// Dials the agent of one instance.
 #[derive(Clone)]
 struct AgentDialler {
     name: String,
     id: String,
     shared: Arc<Shared>,
     link: Arc<PortLink>,
-    /// None on the way that the tool server is started by.
+    /// `None` for the dialler that starts the tool server.
     tools: Option<ToolServer>,
 }
 
@@ -200,30 +207,34 @@ impl AgentDialler {
         })
     }
 
-    /// Fails where requests with our headers would: the caller then asks for another client.
+    /// Fails when requests with these headers would fail: the caller then requests another client.
     async fn check(&self) -> io::Result<()> {
-        let known = self.shared.known.of(&self.id);
+        let cached = self.shared.cache.of(&self.id);
         let refused = |message: &str| io::Error::new(io::ErrorKind::ConnectionRefused, message);
-        if !known.is_fresh() {
+        if !cached.answered_recently() {
             match self.link.probe(self.shared.api.edge()).await? {
-                Found::Agent => known.has_answered(),
-                Found::Refusal => known.forget_links(),
-                Found::Nobody => return Err(refused("no agent answers there")),
+                ProbeResult::Agent => cached.has_answered(),
+                ProbeResult::Refusal => cached.forget_links(),
+                ProbeResult::NoAgent => return Err(refused("no agent answers")),
             }
         }
-        match known.link(AGENT_PORT) {
-            Some(link) if !link.is_same(&self.link) => Err(refused("its address is another now")),
-            None if !known.is_fresh() => Err(refused("its token is not taken any more")),
+        match cached.link(AGENT_PORT) {
+            Some(link) if !link.is_same(&self.link) => {
+                Err(refused("the agent's address has changed"))
+            }
+            None if !cached.answered_recently() => {
+                Err(refused("the agent's token is no longer accepted"))
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// Ports of Daytona's own, which whoever has a link may do everything with: its daemon, its terminal, its way in by SSH, its
-/// recordings. And the agent's, which is reached as an agent.
-const CLOSED: [u16; 5] = [2280, 22220, 22222, 33333, AGENT_PORT];
+/// Ports of Daytona itself, which give full control to anyone with a link: its daemon, its terminal, SSH, its recordings. And the
+/// agent's port.
+const CLOSED_PORTS: [u16; 5] = [2280, 22220, 22222, 33333, AGENT_PORT];
 
-/// How long the way to a port may take to be told.
+/// How long Daytona may take to name the link to a port.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Dial for AgentDialler {
@@ -244,8 +255,8 @@ impl Dial for AgentDialler {
 
     fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
         Some(Box::pin(async move {
-            if CLOSED.contains(&port) {
-                let message = "the port is not for others";
+            if CLOSED_PORTS.contains(&port) {
+                let message = "the port is reserved";
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, message));
             }
             let tools = self.tools.as_ref();
@@ -254,7 +265,7 @@ impl Dial for AgentDialler {
     }
 
     fn port_timeout(&self) -> Option<Duration> {
-        self.tools.as_ref().map(|_| cloud_tools::PATIENCE)
+        self.tools.as_ref().map(|_| cloud_tools::FIRST_DIAL_TIMEOUT)
     }
 
     fn is_host_connection(&self) -> bool {

@@ -1,46 +1,45 @@
-//! Asking the API: one place where requests get their key and answers their bounds.
+//! Requests to the API: adds the key, and bounds answers.
 
 use std::fmt;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, DATE, USER_AGENT};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{HeaderValue, Method};
-use reqwest::{Client, Request, RequestBuilder, Response, Url};
-use sandyard_core::Clock;
+use reqwest::{Client, Request, RequestBuilder, Url};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Retry};
 use serde::de::DeserializeOwned;
 
 use super::DaytonaConfig;
-use super::error::{odd, refused, unsent};
+use super::error::{refused, unreadable, unsent};
 use crate::cloud_connector::{CloudConnector, RetryAdvice};
-use crate::date::parse_http_date_ms;
+use crate::http_client::{read_body, server_time_ms};
 
-/// Most bytes of an answer: a page of a hundred sandboxes, each with all of its labels and variables.
+/// Maximum size of an answer in bytes: a page of a hundred sandboxes with all of their labels and variables.
 const MAX_ANSWER: usize = 16 << 20;
-/// Most bytes that are read of an answer that is a failure.
+/// Maximum size of a failed answer in bytes.
 const MAX_REFUSAL: usize = 64 << 10;
-/// How often a request is sent at most.
-const TRIES: usize = 3;
-/// How long to wait before the next time, unless the other side says.
-const USUAL_PAUSE: Duration = Duration::from_millis(300);
-/// Whoever says to wait longer than this is not asked again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// What making a sandbox is called.
+/// Maximum number of attempts.
+const MAX_ATTEMPTS: usize = 3;
+/// Pause before the next attempt, unless the API names one.
+const DEFAULT_PAUSE: Duration = Duration::from_millis(300);
+/// When the API names a longer pause, the request is not repeated.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Name of the call that creates a sandbox.
 pub(super) const CREATE: &str = "create";
-/// Says who asks.
-const SOURCE: (&str, &str) = ("X-Daytona-Source", "sandyard");
-const AGENT: &str = concat!("sandyard/", env!("CARGO_PKG_VERSION"));
+/// Names this client to the API.
+const SOURCE_HEADER: (&str, &str) = ("X-Daytona-Source", "sandyard");
+const USER_AGENT_VALUE: &str = concat!("sandyard/", env!("CARGO_PKG_VERSION"));
 
-/// The API, and what is shown to it.
+/// The API and its credentials.
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
     edge: CloudConnector,
     base: Url,
     authorization: HeaderValue,
-    /// How long one request may take.
-    most: Duration,
+    /// Timeout of one request.
+    timeout: Duration,
 }
 
 impl fmt::Debug for Api {
@@ -56,7 +55,7 @@ impl Api {
         let invalid = |message| ProviderError::new(ProviderErrorKind::Invalid, message);
         let base = read_url(&config.server_url).ok_or_else(|| {
             let message = format!(
-                "`{}` cannot be the address of Daytona's API",
+                "`{}` is not a valid address of Daytona's API",
                 config.server_url
             );
             invalid(message).hint(Some(
@@ -72,7 +71,7 @@ impl Api {
                 .filter(|_| !key.is_empty())
                 .ok_or_else(|| {
                     invalid(
-                        "there is no key for Daytona, or it holds what no header may".to_owned(),
+                        "the Daytona API key is missing or contains invalid characters".to_owned(),
                     )
                     .hint(Some("set DAYTONA_API_KEY".to_owned()))
                 })?;
@@ -82,31 +81,31 @@ impl Api {
             edge,
             base,
             authorization,
-            most: config.timeouts.quick,
+            timeout: config.timeouts.quick,
         })
     }
 
-    /// The host, with its port where that is not the usual one.
+    /// The host, with its port unless it is the default one.
     pub(super) fn host(&self) -> String {
         crate::cloud_connector::host(&self.base)
     }
 
-    /// What is said of it where the key is sent in clear.
-    pub(super) fn open_way(&self) -> Option<String> {
-        crate::cloud_connector::lack_of_tls("Daytona's API", &self.base)
+    /// The limitation to report when the key is sent without TLS.
+    pub(super) fn tls_limitation(&self) -> Option<String> {
+        crate::cloud_connector::no_tls_limitation("Daytona's API", &self.base)
     }
 
-    /// The way to what it tells of.
+    /// Connects to addresses that the API names.
     pub(super) fn edge(&self) -> &CloudConnector {
         &self.edge
     }
 
-    /// Begins a request to the API; each piece is one of the path, whatever is in it.
+    /// Starts a request to the API. Each element of `path` is one segment, whatever it contains.
     pub(super) fn to(&self, method: Method, path: &[&str]) -> RequestBuilder {
         self.at(&self.base, method, path)
     }
 
-    /// The same at another address of theirs.
+    /// The same for another address of Daytona.
     pub(super) fn at(&self, base: &Url, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -115,44 +114,44 @@ impl Api {
         }
         self.client
             .request(method, url)
-            .timeout(self.most)
+            .timeout(self.timeout)
             .header(AUTHORIZATION, self.authorization.clone())
-            .header(SOURCE.0, SOURCE.1)
-            .header(USER_AGENT, AGENT)
+            .header(SOURCE_HEADER.0, SOURCE_HEADER.1)
+            .header(USER_AGENT, USER_AGENT_VALUE)
     }
 
-    /// Sends it, and reads what is answered.
+    /// Sends a request and reads the answer.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         what: &str,
         request: RequestBuilder,
     ) -> Result<T> {
-        let asked = self.ask_at(what, request).await;
-        asked.map(|(answer, _)| answer)
+        let answer = self.ask_with_time(what, request).await;
+        answer.map(|(answer, _)| answer)
     }
 
-    /// The same, with the time it was there.
-    pub(super) async fn ask_at<T: DeserializeOwned>(
+    /// The same, with the server's time of the answer.
+    pub(super) async fn ask_with_time<T: DeserializeOwned>(
         &self,
         what: &str,
         request: RequestBuilder,
     ) -> Result<(T, i64)> {
         let (body, at_ms) = self.send(what, request).await?;
-        let read = serde_json::from_slice(&body).map_err(|error| odd(what, error))?;
+        let read = serde_json::from_slice(&body).map_err(|error| unreadable(what, error))?;
         Ok((read, at_ms))
     }
 
-    /// Sends it; what is answered does not matter unless it is a failure.
-    pub(super) async fn tell(&self, what: &str, request: RequestBuilder) -> Result<()> {
+    /// Sends a request whose answer matters only if it is a failure.
+    pub(super) async fn send_only(&self, what: &str, request: RequestBuilder) -> Result<()> {
         self.send(what, request).await.map(drop)
     }
 
-    /// Sends it, and again where that does no harm: what was refused for being one too many was not done, and looking, replacing
-    /// or deleting twice is like once. Creating is not repeated here: whoever asked may have other places to ask.
+    /// Sends a request, and repeats it when that is safe: a request that was refused by a rate limit had no effect, and reads,
+    /// replacements and deletions are idempotent. Creates are not repeated here: the caller may have other providers.
     async fn send(&self, what: &str, request: RequestBuilder) -> Result<(Bytes, i64)> {
-        let mut request = request.build().map_err(|error| odd(what, error))?;
-        for _ in 1..TRIES {
-            let again = request.try_clone();
+        let mut request = request.build().map_err(|error| unreadable(what, error))?;
+        for _ in 1..MAX_ATTEMPTS {
+            let copy = request.try_clone();
             let is_harmless = matches!(
                 *request.method(),
                 Method::GET | Method::PUT | Method::DELETE
@@ -166,55 +165,36 @@ impl Api {
                 ProviderErrorKind::Unavailable => is_harmless,
                 _ => false,
             };
-            let pause = error.retry_after.unwrap_or(USUAL_PAUSE);
-            let is_worth_it = may_repeat && error.retry == Retry::Later && pause <= LONGEST_PAUSE;
-            let Some(again) = again.filter(|_| is_worth_it) else {
+            let pause = error.retry_after.unwrap_or(DEFAULT_PAUSE);
+            let should_repeat = may_repeat && error.retry == Retry::Later && pause <= MAX_PAUSE;
+            let Some(copy) = copy.filter(|_| should_repeat) else {
                 return Err(error);
             };
             tokio::time::sleep(pause).await;
-            request = again;
+            request = copy;
         }
         self.send_once(what, request).await
     }
 
     async fn send_once(&self, what: &str, request: Request) -> Result<(Bytes, i64)> {
         let sent = self.client.execute(request).await;
-        let response = sent.map_err(|error| unsent(what, error))?;
+        let unsent = |error| unsent(what, error);
+        let response = sent.map_err(unsent)?;
         let status = response.status();
         if status.is_success() {
-            let date = response.headers().get(DATE);
-            let at_ms = date.and_then(|date| parse_http_date_ms(date.to_str().ok()?));
-            let body = collect(what, response, MAX_ANSWER).await?;
-            return Ok((body, at_ms.unwrap_or_else(|| Clock::System.now_ms())));
+            let at_ms = server_time_ms(response.headers());
+            return Ok((read_body(response, what, MAX_ANSWER, unsent).await?, at_ms));
         }
         let advice = RetryAdvice::of(status, response.headers());
-        // Whatever it says, the status alone is a failure.
-        let body = collect(what, response, MAX_REFUSAL).await;
+        // The status alone is a failure, whatever the body.
+        let body = read_body(response, what, MAX_REFUSAL, unsent).await;
         Err(refused(what, status, advice, &body.unwrap_or_default()))
     }
 }
 
-/// Reads an address of theirs.
+/// Parses an address that the API named.
 pub(super) fn read_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let is_plain = url.query().is_none() && url.fragment().is_none() && url.has_host();
     (is_plain && matches!(url.scheme(), "http" | "https")).then_some(url)
-}
-
-/// Reads an answer's body, up to a bound.
-async fn collect(what: &str, mut response: Response, most: usize) -> Result<Bytes> {
-    let mut body = BytesMut::new();
-    loop {
-        match response
-            .chunk()
-            .await
-            .map_err(|error| unsent(what, error))?
-        {
-            Some(piece) if body.len() + piece.len() > most => {
-                return Err(odd(what, format!("it is over {most} bytes")));
-            }
-            Some(piece) => body.extend_from_slice(&piece),
-            None => return Ok(body.freeze()),
-        }
-    }
 }

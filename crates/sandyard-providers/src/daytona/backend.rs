@@ -1,4 +1,4 @@
-//! The calls.
+//! The provider's calls.
 
 use async_trait::async_trait;
 use http::Method;
@@ -16,24 +16,24 @@ use super::model::{Page, Sandbox, State};
 use super::toolbox::Toolbox;
 use super::{Daytona, VM_CLASS, convert, lifecycle, network};
 
-/// What is said of sandboxes that are no machines.
+/// Why a sandbox that is not a virtual machine cannot be paused.
 const NO_PAUSE: &str = "be paused with their memory, unless they are of a class that can";
 
 impl Daytona {
-    /// Bounds a call in time. What it was doing may still be done.
+    /// Bounds a call in time. Its work may continue.
     async fn within<T>(&self, verb: Verb, work: impl Future<Output = Result<T>>) -> Result<T> {
         let timeouts = self.shared.timeouts;
-        let most = match verb {
-            // What could not be finished is taken away again.
+        let timeout = match verb {
+            // A create that could not be finished is undone.
             Verb::Create => timeouts.create + timeouts.quick,
-            // It may have been archived; what was not is waited for no longer than usual.
-            Verb::Start => lifecycle::restoring(&timeouts),
-            // These wait for the other side to finish.
+            // It may have been archived; other sandboxes have a shorter timeout inside.
+            Verb::Start => lifecycle::restore_timeout(&timeouts),
+            // These wait until Daytona has finished.
             Verb::Stop | Verb::Delete | Verb::Pause | Verb::Resume | Verb::Agent => timeouts.create,
             verb => timeouts.of(verb),
         };
-        let done = tokio::time::timeout(most, work).await;
-        done.unwrap_or_else(|_| Err(timed_out(verb.as_str(), most)))
+        let done = tokio::time::timeout(timeout, work).await;
+        done.unwrap_or_else(|_| Err(timed_out(verb.as_str(), timeout)))
     }
 }
 
@@ -43,12 +43,12 @@ impl Provider for Daytona {
         &self.info
     }
 
-    /// Asks for something that needs the key, so that a wrong one is noticed.
+    /// Sends a request that needs the key, so that a wrong key is noticed.
     async fn check_health(&self) -> Result<()> {
         self.within(Verb::CheckHealth, async {
-            let asked = self.shared.api.to(Method::GET, &["sandbox"]);
-            let asked = asked.query(&[("limit", "1")]);
-            let _: Page<Sandbox> = self.shared.api.ask("health", asked).await?;
+            let request = self.shared.api.to(Method::GET, &["sandbox"]);
+            let request = request.query(&[("limit", "1")]);
+            let _: Page<Sandbox> = self.shared.api.ask("health", request).await?;
             Ok(())
         })
         .await
@@ -67,12 +67,12 @@ impl Instances for Daytona {
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
-        let found = self.within(Verb::Inspect, self.shared.own(id)).await?;
+        let found = self.within(Verb::Inspect, self.shared.find_own(id)).await?;
         Ok(found.map(|sandbox| self.shared.instance(sandbox)))
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
-        // Each page of it has its own time.
+        // Each page has its own timeout.
         let (all, now_ms) = self.shared.list().await?;
         self.shared.keep_alive(&all, now_ms);
         let instance = |sandbox| self.shared.instance(sandbox);
@@ -80,17 +80,17 @@ impl Instances for Daytona {
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
-        self.needs(self.info.capabilities.can_pause, NO_PAUSE)?;
+        self.require(self.info.capabilities.can_pause, NO_PAUSE)?;
         self.within(Verb::Pause, async {
-            let mut sandbox = self.shared.settled(id, "pause").await?;
+            let mut sandbox = self.shared.find_settled(id, "pause").await?;
             // Its own class counts, not that of the default snapshot.
             let class = sandbox.sandbox_class.as_deref().unwrap_or(VM_CLASS);
-            self.needs(class == VM_CLASS, NO_PAUSE)?;
+            self.require(class == VM_CLASS, NO_PAUSE)?;
             match sandbox.state {
                 State::Paused => {}
                 State::Started => {
-                    self.shared.turn(id, "pause").await?;
-                    sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+                    self.shared.change_state(id, "pause").await?;
+                    sandbox = self.shared.find_own(id).await?.ok_or_else(absent)?;
                     let is_paused = |state| state == State::Paused;
                     sandbox = self.shared.settle(sandbox, "pause", is_paused).await?;
                 }
@@ -102,14 +102,14 @@ impl Instances for Daytona {
     }
 
     async fn resume(&self, id: &str) -> Result<Instance> {
-        self.needs(self.info.capabilities.can_pause, NO_PAUSE)?;
+        self.require(self.info.capabilities.can_pause, NO_PAUSE)?;
         self.within(Verb::Resume, async {
-            let mut sandbox = self.shared.settled(id, "resume").await?;
+            let mut sandbox = self.shared.find_settled(id, "resume").await?;
             match sandbox.state {
                 State::Started => {}
                 State::Paused => {
-                    self.shared.turn(id, "start").await?;
-                    sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+                    self.shared.change_state(id, "start").await?;
+                    sandbox = self.shared.find_own(id).await?.ok_or_else(absent)?;
                     let is_started = |state| state == State::Started;
                     sandbox = self.shared.settle(sandbox, "resume", is_started).await?;
                 }
@@ -133,7 +133,7 @@ impl Instances for Daytona {
     }
 
     async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
-        Err(unsupported("tell what changed in them"))
+        Err(unsupported("list their changed files"))
     }
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
@@ -142,16 +142,16 @@ impl Instances for Daytona {
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
         self.within(Verb::SetNetwork, async {
-            self.shared.own(id).await?.ok_or_else(absent)?;
+            self.shared.find_own(id).await?.ok_or_else(absent)?;
             let (network, limitations) =
                 network::translate(&grant.policy, !grant.secrets.is_empty());
-            let asked = self
+            let request = self
                 .shared
                 .api
                 .to(Method::POST, &["sandbox", id, "network-settings"]);
             self.shared
                 .api
-                .tell("network", asked.json(&json!(network)))
+                .send_only("network", request.json(&json!(network)))
                 .await?;
             Ok(limitations)
         })
@@ -162,7 +162,7 @@ impl Instances for Daytona {
 #[async_trait]
 impl Templates for Daytona {
     async fn templates(&self) -> Result<Vec<TemplateInfo>> {
-        // Like a list of sandboxes, it has as many pages as it has.
+        // Each page has its own timeout.
         self.shared.templates().await
     }
 
@@ -173,7 +173,7 @@ impl Templates for Daytona {
 
     async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
         Err(unsupported(
-            "start from archives of ours: make a snapshot there",
+            "start from imported archives: create a snapshot at Daytona",
         ))
     }
 
@@ -182,8 +182,8 @@ impl Templates for Daytona {
         self.within(Verb::RemoveTemplate, removing).await
     }
 
-    /// Daytona keeps sandboxes ready by itself.
-    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
+    /// Daytona manages its own pool.
+    async fn keep_ready(&self, _pool: &[Ready]) -> Result<()> {
         Ok(())
     }
 }
@@ -194,14 +194,14 @@ impl Volumes for Daytona {}
 impl UsageReports for Daytona {
     async fn usage(&self, id: &str) -> Result<Usage> {
         self.within(Verb::Usage, async {
-            let sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+            let sandbox = self.shared.find_own(id).await?.ok_or_else(absent)?;
             if sandbox.state != State::Started {
                 return Ok(Usage::default());
             }
             let toolbox = Toolbox::of(&self.shared.api, &sandbox).await?;
             match toolbox.metrics().await {
                 Ok(metrics) => Ok(convert::usage(&metrics)),
-                // An older daemon does not tell, and one that is being stopped or paused does not either.
+                // An older daemon does not report metrics, and a sandbox that is being stopped or paused does not either.
                 Err(error)
                     if matches!(
                         error.kind,
@@ -221,23 +221,23 @@ impl UsageReports for Daytona {
 }
 
 impl Daytona {
-    fn needs(&self, is_able: bool, what: &str) -> Result<()> {
-        is_able.then_some(()).ok_or_else(|| unsupported(what))
+    fn require(&self, can: bool, what: &str) -> Result<()> {
+        can.then_some(()).ok_or_else(|| unsupported(what))
     }
 
-    /// Refuses what makes no sense before anybody is asked.
+    /// Refuses invalid specs before any request.
     fn check(&self, spec: &InstanceSpec) -> Result<()> {
         let invalid =
             |message: String| Err(ProviderError::new(ProviderErrorKind::Invalid, message));
         if !spec.mounts.is_empty() {
-            return Err(unsupported("have volumes of ours"));
+            return Err(unsupported("mount volumes of this server"));
         }
         if let Err(error) = spec.limits.check(&self.info.max_limits) {
             return invalid(error.to_string());
         }
         for (name, value) in &spec.env {
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                return invalid(format!("`{}` cannot be a variable", name.escape_debug()));
+                return invalid(format!("`{}` is not a valid variable", name.escape_debug()));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Waiting for what happens elsewhere, within a time.
+//! Waits for changes at Daytona, within a timeout.
 
 use std::time::Duration;
 
@@ -7,35 +7,35 @@ use tokio::time::Instant;
 
 use super::error::timed_out;
 
-const FIRST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Backoff between looks, each longer than the one before.
+/// Increasing pauses between checks.
 pub(super) struct Backoff {
-    most: Duration,
+    timeout: Duration,
     until: Instant,
     next: Duration,
 }
 
 impl Backoff {
-    pub(super) fn new(most: Duration) -> Self {
+    pub(super) fn new(timeout: Duration) -> Self {
         Self {
-            most,
-            until: Instant::now() + most,
-            next: FIRST,
+            timeout,
+            until: Instant::now() + timeout,
+            next: FIRST_PAUSE,
         }
     }
 
-    /// Waits a little.
+    /// Waits before the next check.
     ///
     /// # Errors
-    /// `TimedOut` when the time is over.
+    /// `TimedOut` when the timeout is over.
     pub(super) async fn next(&mut self, what: &str) -> Result<()> {
         if Instant::now() + self.next > self.until {
-            return Err(timed_out(what, self.most));
+            return Err(timed_out(what, self.timeout));
         }
         tokio::time::sleep(self.next).await;
-        self.next = (self.next * 3 / 2).min(LONGEST);
+        self.next = (self.next * 3 / 2).min(MAX_PAUSE);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What the Daytona provider is told.
+//! Configuration of the Daytona provider.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use crate::CallTimeouts;
 /// Everything the Daytona provider needs to know.
 #[derive(Clone)]
 pub struct DaytonaConfig {
-    /// The key. It never leaves this process but to the API.
+    /// The API key. It is sent to the API only.
     pub api_key: String,
-    /// Where the API is: `https://app.daytona.io/api`.
+    /// Address of the API: `https://app.daytona.io/api`.
     pub server_url: String,
-    /// The region; none: the account's default.
+    /// The region; `None` for the account's default.
     pub target: Option<String>,
-    /// The snapshot a sandbox starts from when nothing is named; none: Daytona's default.
+    /// The snapshot of a sandbox whose create request names none; `None` for Daytona's default.
     pub snapshot: Option<String>,
     /// A certificate to trust besides the system's, in PEM.
     pub trusted_ca: Option<String>,
-    /// The installation whose sandboxes are ours.
+    /// The installation whose sandboxes the provider lists.
     pub installation: String,
-    /// The program put into every sandbox and run there as its agent: this one, or one with its role `agent`.
+    /// The program that is sent to every sandbox and runs there as its agent: this program, or one that is only an agent.
     pub program: PathBuf,
-    /// Where users find the tool server of a sandbox, which is the same program's.
+    /// Port on which users reach the tool server of a sandbox.
     pub tools_port: u16,
-    /// After how long without use a sandbox is stopped there, or paused where that is possible, should this server be gone.
+    /// Idle time after which Daytona stops or pauses a sandbox when this server is down.
     pub auto_stop: Duration,
-    /// After how long a stopped sandbox is archived there: its files are kept where they cost less, and it takes longer to start.
+    /// Time after which Daytona archives a stopped sandbox: its files cost less, and it takes longer to start.
     pub auto_archive: Duration,
-    /// The default limits and the most a caller may ask for.
+    /// The default limits, and the largest limits that a caller may request.
     pub limits: (Limits, Limits),
-    /// How long calls may take.
+    /// Timeouts of calls.
     pub timeouts: CallTimeouts,
 }
 

@@ -1,74 +1,77 @@
-//! Daytona's words and ours.
+//! Translates between Daytona's types and the provider's.
 
 use std::collections::BTreeMap;
 
 use sandyard_core::{Limits, SandboxId, SandboxState};
 use sandyard_provider::{Instance, InstanceSpec, TemplateInfo, Usage};
 
-use super::error::tidy;
+use super::error::single_line;
 use super::limitations;
 use super::model::{Sandbox, Snapshot, State, SystemMetrics};
 use crate::date::parse_rfc3339_ms;
 use crate::requested_limits;
 
-/// Label: the sandbox an instance was made for.
+/// Label: the sandbox that an instance was created for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
 /// Label: the installation it belongs to.
 pub(super) const INSTALLATION: &str = "sandyard.installation";
-/// Label: where that is, as the provider's location says: one account has several.
-const PLACE: &str = "sandyard.place";
-/// Label: everything that belongs into it is in it. Without it whoever made it did not get that far.
+/// Label: the provider's location, because one account may have several.
+const LOCATION: &str = "sandyard.place";
+/// Label: the create was finished. Without it the creator did not get that far.
 pub(super) const READY: &str = "sandyard.ready";
-/// Label: which attempt to make it made it.
+/// Label: the attempt that created it.
 pub(super) const ATTEMPT: &str = "sandyard.attempt";
-/// Label: what it was made from, as its maker said.
+/// Label: the requested template.
 const TEMPLATE: &str = "sandyard.template";
-/// Label: the limits its maker asked for, see `asked`.
-const ASKED: &str = "sandyard.limits";
+/// Label: the requested limits, see [`requested_limits`].
+const REQUESTED_LIMITS: &str = "sandyard.limits";
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What is written on an instance.
+/// The labels of a new instance.
 pub(super) fn labels(
     spec: &InstanceSpec,
-    whose: &Ownership,
+    owner: &Ownership,
     attempt: &str,
 ) -> BTreeMap<String, String> {
     BTreeMap::from([
         (SANDBOX.to_owned(), spec.sandbox_id.to_string()),
-        (INSTALLATION.to_owned(), whose.installation.clone()),
-        (PLACE.to_owned(), whose.place.clone()),
+        (INSTALLATION.to_owned(), owner.installation.clone()),
+        (LOCATION.to_owned(), owner.location.clone()),
         (ATTEMPT.to_owned(), attempt.to_owned()),
         (TEMPLATE.to_owned(), spec.template.clone()),
-        (ASKED.to_owned(), requested_limits::encode(&spec.limits)),
+        (
+            REQUESTED_LIMITS.to_owned(),
+            requested_limits::encode(&spec.limits),
+        ),
     ])
 }
 
-/// Ownership sandboxes are ours.
+/// Identifies the sandboxes of this installation.
 #[derive(Debug)]
 pub(super) struct Ownership {
     pub(super) installation: String,
     /// The provider's location.
-    pub(super) place: String,
+    pub(super) location: String,
 }
 
 impl Ownership {
-    /// Labels to ask for.
+    /// Labels to filter lists by.
     pub(super) fn labels(&self) -> String {
-        serde_json::json!({ INSTALLATION: self.installation, PLACE: self.place }).to_string()
+        serde_json::json!({ INSTALLATION: self.installation, LOCATION: self.location }).to_string()
     }
 
-    /// Says whether a sandbox of theirs is one of ours, and still there.
-    pub(super) fn is_of(&self, sandbox: &Sandbox) -> bool {
+    /// Whether a sandbox belongs to this installation and still exists.
+    pub(super) fn is_owned(&self, sandbox: &Sandbox) -> bool {
         let label = |name: &str| sandbox.labels.get(name).map(String::as_str);
         sandbox.state != State::Destroyed
             && label(SANDBOX).is_some()
             && label(INSTALLATION) == Some(&self.installation)
-            && label(PLACE) == Some(&self.place)
+            && label(LOCATION) == Some(&self.location)
     }
 }
 
-/// What we tell of one of theirs; `pids` and when it last started are not known there.
+/// The instance of a sandbox. Daytona does not report `pids` and the last start.
 pub(super) fn instance(sandbox: Sandbox, pids: u32, started_ms: Option<i64>) -> Instance {
     let created_ms = sandbox
         .created_at
@@ -83,7 +86,11 @@ pub(super) fn instance(sandbox: Sandbox, pids: u32, started_ms: Option<i64>) -> 
         sandbox_id: label(SANDBOX).and_then(|id| id.parse::<SandboxId>().ok()),
         state,
         template: template.cloned().unwrap_or_default(),
-        limitations: limitations::of(&sandbox, label(ASKED).map(String::as_str), &limits),
+        limitations: limitations::of(
+            &sandbox,
+            label(REQUESTED_LIMITS).map(String::as_str),
+            &limits,
+        ),
         limits,
         created_ms,
         started_ms: started_ms.or((created_ms > 0).then_some(created_ms)),
@@ -93,15 +100,15 @@ pub(super) fn instance(sandbox: Sandbox, pids: u32, started_ms: Option<i64>) -> 
 }
 
 fn state(sandbox: &Sandbox) -> SandboxState {
-    match told_state(sandbox) {
+    match reported_state(sandbox) {
         SandboxState::Deleting => SandboxState::Deleting,
-        // Whatever it does: its maker was not done with it.
+        // Whatever its state, its create was not finished.
         _ if !sandbox.labels.contains_key(READY) => SandboxState::Creating,
         state => state,
     }
 }
 
-fn told_state(sandbox: &Sandbox) -> SandboxState {
+fn reported_state(sandbox: &Sandbox) -> SandboxState {
     let is_to_stop = matches!(
         sandbox.desired_state.as_deref(),
         Some("stopped" | "archived")
@@ -112,7 +119,7 @@ fn told_state(sandbox: &Sandbox) -> SandboxState {
         | State::BuildingSnapshot
         | State::PullingSnapshot
         | State::Unknown => SandboxState::Creating,
-        // It goes on in the state it was in.
+        // It returns to the state it was in.
         State::Resizing | State::Snapshotting | State::Forking if is_to_stop => {
             SandboxState::Stopped
         }
@@ -134,23 +141,23 @@ fn told_state(sandbox: &Sandbox) -> SandboxState {
     }
 }
 
-/// Why it does not run though nobody asked it not to.
+/// Why it stopped without a request.
 fn reason(sandbox: &Sandbox) -> Option<String> {
     let is_failed = matches!(sandbox.state, State::Error | State::BuildFailed);
     is_failed.then(|| failure(sandbox))
 }
 
-/// What went wrong with it, in its own words.
+/// What failed, as Daytona reports it.
 pub(super) fn failure(sandbox: &Sandbox) -> String {
-    match sandbox.error_reason.as_deref().map(tidy) {
+    match sandbox.error_reason.as_deref().map(single_line) {
         Some(reason) if !reason.is_empty() => reason,
-        _ => "Daytona does not say why".to_owned(),
+        _ => "Daytona reports no reason".to_owned(),
     }
 }
 
-/// Their cores and GiB as our limits.
+/// Converts cores and GiB to limits.
 pub(super) fn limits(cpu: f64, memory: f64, disk: f64, pids: u32) -> Limits {
-    // Casts from floats stay within the bounds of the integer.
+    // Casts from floats saturate.
     Limits {
         memory_bytes: (memory * GIB) as u64,
         cpu_millis: (cpu * 1000.0) as u32,
@@ -159,7 +166,7 @@ pub(super) fn limits(cpu: f64, memory: f64, disk: f64, pids: u32) -> Limits {
     }
 }
 
-/// What we tell of a snapshot.
+/// The template of a snapshot.
 pub(super) fn template(snapshot: Snapshot) -> TemplateInfo {
     let is_active = snapshot
         .state
@@ -167,19 +174,19 @@ pub(super) fn template(snapshot: Snapshot) -> TemplateInfo {
         .is_none_or(|state| state == "active");
     let kind = snapshot.source_sandbox_id.map(|_| "a snapshot".to_owned());
     TemplateInfo {
-        // The account may be that of others too.
+        // The account may belong to others, too.
         is_ours: false,
         created_ms: snapshot.created_at.as_deref().and_then(parse_rfc3339_ms),
         size_bytes: snapshot.size.map(|size| (size * GIB) as u64),
         note: match is_active {
             true => kind,
-            false => Some(tidy(&snapshot.state.unwrap_or_default())),
+            false => Some(single_line(&snapshot.state.unwrap_or_default())),
         },
         name: snapshot.name,
     }
 }
 
-/// What is used now, told from inside and believed as such.
+/// Current usage. The sandbox itself reports it.
 pub(super) fn usage(metrics: &SystemMetrics) -> Usage {
     let cache = metrics.mem_cache;
     Usage {
@@ -198,17 +205,17 @@ mod tests {
 
     fn sandbox(state: &str) -> Sandbox {
         let value = json!({
-            "id": "i", "state": state, "snapshot": "base", "errorReason": "no\nroom",
-            "labels": {SANDBOX: "abc", INSTALLATION: "mine", PLACE: "here", READY: "yes", ASKED: "1073741824/1000/5"},
+            "id": "i", "state": state, "snapshot": "base", "errorReason": "no\nspace",
+            "labels": {SANDBOX: "abc", INSTALLATION: "one", LOCATION: "here", READY: "yes", REQUESTED_LIMITS: "1073741824/1000/5"},
             "cpu": 1, "memory": 1, "disk": 3, "createdAt": "2026-01-02T03:04:05.678Z",
         });
         serde_json::from_value(value).expect("a sandbox")
     }
 
     #[test]
-    fn every_state_has_one_of_ours() {
+    fn every_state_is_converted() {
         use SandboxState::*;
-        for (theirs, ours) in [
+        for (daytona_state, expected) in [
             ("pulling_snapshot", Creating),
             ("started", Running),
             ("snapshotting", Running),
@@ -218,22 +225,26 @@ mod tests {
             ("destroying", Deleting),
             ("something new", Creating),
         ] {
-            assert_eq!(instance(sandbox(theirs), 7, None).state, ours, "{theirs}");
+            assert_eq!(
+                instance(sandbox(daytona_state), 7, None).state,
+                expected,
+                "{daytona_state}"
+            );
         }
     }
 
     #[test]
-    fn an_instance_tells_what_its_snapshot_decided() {
-        let made = instance(sandbox("started"), 7, None);
-        assert_eq!(made.created_ms, 1_767_323_045_678);
-        assert_eq!(made.started_ms, Some(made.created_ms));
-        assert_eq!((made.limits.pids, made.limits.cpu_millis), (7, 1000));
-        assert_eq!(made.reason, None);
-        assert_eq!(made.limitations.len(), 1, "{:?}", made.limitations);
+    fn limits_that_the_snapshot_decided_are_reported() {
+        let created = instance(sandbox("started"), 7, None);
+        assert_eq!(created.created_ms, 1_767_323_045_678);
+        assert_eq!(created.started_ms, Some(created.created_ms));
+        assert_eq!((created.limits.pids, created.limits.cpu_millis), (7, 1000));
+        assert_eq!(created.reason, None);
+        assert_eq!(created.limitations.len(), 1, "{:?}", created.limitations);
         assert!(
-            made.limitations[0].starts_with("disk is 3"),
+            created.limitations[0].starts_with("disk is 3"),
             "{:?}",
-            made.limitations
+            created.limitations
         );
         let mut bounded = sandbox("started");
         bounded.auto_destroy_at = Some("2026-02-01T00:00:00.000Z".to_owned());
@@ -243,38 +254,42 @@ mod tests {
             "{limitations:?}"
         );
         let failed = instance(sandbox("error"), 7, None);
-        assert_eq!(failed.reason.as_deref(), Some("no room"));
+        assert_eq!(failed.reason.as_deref(), Some("no space"));
     }
 
     #[test]
-    fn only_what_carries_our_labels_is_ours() {
-        let is_of = |sandbox: &Sandbox, installation: &str, place: &str| {
-            let (installation, place) = (installation.to_owned(), place.to_owned());
-            let whose = Ownership {
+    fn only_labelled_sandboxes_are_owned() {
+        let is_owned = |sandbox: &Sandbox, installation: &str, location: &str| {
+            let (installation, location) = (installation.to_owned(), location.to_owned());
+            let owner = Ownership {
                 installation,
-                place,
+                location,
             };
-            whose.is_of(sandbox)
+            owner.is_owned(sandbox)
         };
-        assert!(is_of(&sandbox("started"), "mine", "here"));
-        assert!(!is_of(&sandbox("started"), "theirs", "here"));
-        assert!(!is_of(&sandbox("started"), "mine", "elsewhere"));
-        assert!(!is_of(&sandbox("destroyed"), "mine", "here"));
-        let mut bare = sandbox("started");
-        bare.labels.remove(SANDBOX);
-        assert!(!is_of(&bare, "mine", "here"));
+        assert!(is_owned(&sandbox("started"), "one", "here"));
+        assert!(!is_owned(&sandbox("started"), "two", "here"));
+        assert!(!is_owned(&sandbox("started"), "one", "there"));
+        assert!(!is_owned(&sandbox("destroyed"), "one", "here"));
+        let mut unlabelled = sandbox("started");
+        unlabelled.labels.remove(SANDBOX);
+        assert!(!is_owned(&unlabelled, "one", "here"));
     }
 
     #[test]
-    fn what_was_never_finished_is_still_being_made() {
-        for (theirs, ours) in [
+    fn an_unfinished_sandbox_is_still_being_created() {
+        for (daytona_state, expected) in [
             ("started", SandboxState::Creating),
             ("stopped", SandboxState::Creating),
             ("destroying", SandboxState::Deleting),
         ] {
-            let mut half = sandbox(theirs);
-            half.labels.remove(READY);
-            assert_eq!(instance(half, 7, None).state, ours, "{theirs}");
+            let mut unfinished = sandbox(daytona_state);
+            unfinished.labels.remove(READY);
+            assert_eq!(
+                instance(unfinished, 7, None).state,
+                expected,
+                "{daytona_state}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Failures of the API, by our kinds.
+//! Errors of the API by kind.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,52 +9,55 @@ use serde::Deserialize;
 
 use crate::cloud_connector::RetryAdvice;
 
-/// Most characters of what the other side says that are handed on.
-const MAX_WORDS: usize = 300;
+/// Maximum number of characters of Daytona's message that is passed on.
+const MAX_MESSAGE: usize = 300;
 
-/// No answer, or not all of it.
+/// No answer, or an incomplete one.
 pub(super) fn unsent(what: &str, error: reqwest::Error) -> ProviderError {
     let (kind, how) = if error.is_timeout() && !error.is_connect() {
-        (ProviderErrorKind::TimedOut, "took too long over")
+        (ProviderErrorKind::TimedOut, "took too long to answer")
     } else {
-        (ProviderErrorKind::Unavailable, "could not be asked for")
+        (ProviderErrorKind::Unavailable, "could not be reached for")
     };
     ProviderError::new(kind, format!("Daytona {how} `{what}`"))
         .hint(Some(
-            "look whether DAYTONA_SERVER_URL can be reached".to_owned(),
+            "check that DAYTONA_SERVER_URL can be reached".to_owned(),
         ))
         .source(error.without_url())
 }
 
-/// An answer that is none.
-pub(super) fn odd(what: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> ProviderError {
-    let message = format!("Daytona's answer to `{what}` was not understood");
+/// An answer that cannot be read.
+pub(super) fn unreadable(
+    what: &str,
+    error: impl Into<Box<dyn Error + Send + Sync>>,
+) -> ProviderError {
+    let message = format!("Daytona's answer to `{what}` is invalid");
     ProviderError::new(ProviderErrorKind::Failed, message).source(error)
 }
 
-/// What was not done in its time.
-pub(super) fn timed_out(what: &str, most: Duration) -> ProviderError {
-    let message = format!("Daytona took longer than {most:?} over `{what}`");
+/// A call that took too long.
+pub(super) fn timed_out(what: &str, timeout: Duration) -> ProviderError {
+    let message = format!("Daytona took longer than {timeout:?} for `{what}`");
     ProviderError::new(ProviderErrorKind::TimedOut, message)
 }
 
-/// No such instance of ours.
+/// There is no such instance of this installation.
 pub(super) fn absent() -> ProviderError {
     ProviderError::new(ProviderErrorKind::NotFound, "no such instance at Daytona")
 }
 
-/// Not in its present state.
+/// The instance's state does not allow the call.
 pub(super) fn conflict(message: impl Into<String>) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Conflict, message)
 }
 
-/// What cannot be done there at all.
+/// Not possible at Daytona at all.
 pub(super) fn unsupported(what: &str) -> ProviderError {
     let message = format!("sandboxes at Daytona cannot {what}");
     ProviderError::new(ProviderErrorKind::Unsupported, message)
 }
 
-/// What the API says of a failure: in `message`, or by some of its parts in `error` or `errors`.
+/// The body of a failed answer: the text is in `message`, `error` or `errors`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Refusal {
@@ -63,26 +66,26 @@ struct Refusal {
     errors: serde_json::Value,
 }
 
-/// An answer that is a failure.
+/// A failed answer.
 pub(super) fn refused(
     what: &str,
     status: StatusCode,
     advice: RetryAdvice,
     body: &[u8],
 ) -> ProviderError {
-    let words = words(body);
-    let kind = kind(what, status, &words);
-    let said = match words.is_empty() {
+    let detail = parse_message(body);
+    let kind = kind(what, status, &detail);
+    let suffix = match detail.is_empty() {
         true => String::new(),
-        false => format!(": {words}"),
+        false => format!(": {detail}"),
     };
-    let message = format!("Daytona answered `{what}` with {}{said}", status.as_u16());
-    let is_key = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    let message = format!("Daytona answered `{what}` with {}{suffix}", status.as_u16());
+    let is_about_key = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         && kind != ProviderErrorKind::NoCapacity;
     let mut error = ProviderError::new(kind, message);
-    if is_key {
+    if is_about_key {
         error.retry = Retry::Never;
-        error.hint = Some("look whether DAYTONA_API_KEY is valid and may do that".to_owned());
+        error.hint = Some("check that DAYTONA_API_KEY is valid and has the permission".to_owned());
     }
     let mut error = advice.on(error);
     if let Some(wait) = error.retry_after.filter(|_| error.hint.is_none()) {
@@ -91,15 +94,15 @@ pub(super) fn refused(
     error
 }
 
-fn kind(what: &str, status: StatusCode, words: &str) -> ProviderErrorKind {
-    let speaks_of = |word| words.to_ascii_lowercase().contains(word);
+fn kind(what: &str, status: StatusCode, detail: &str) -> ProviderErrorKind {
+    let mentions = |word| detail.to_ascii_lowercase().contains(word);
     match status {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYMENT_REQUIRED => {
             ProviderErrorKind::NoCapacity
         }
-        // What an account may use is refused in the same way as what it may do.
+        // Exceeding the account's quota is refused in the same way as missing permissions.
         StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN
-            if speaks_of("quota") || speaks_of("limit exceeded") || speaks_of("no available") =>
+            if mentions("quota") || mentions("limit exceeded") || mentions("no available") =>
         {
             ProviderErrorKind::NoCapacity
         }
@@ -112,7 +115,7 @@ fn kind(what: &str, status: StatusCode, words: &str) -> ProviderErrorKind {
     }
 }
 
-/// If the key may not do what every key may, it is none; all else is a matter of the one call, of the key's permissions or the
+/// A key without the permissions that every key has is invalid. All else depends on the call, on the key's permissions or on the
 /// account's plan, and says nothing about other calls.
 fn not_allowed(what: &str, status: StatusCode) -> ProviderErrorKind {
     match what {
@@ -123,26 +126,26 @@ fn not_allowed(what: &str, status: StatusCode) -> ProviderErrorKind {
     }
 }
 
-/// What the other side says, fit to be shown.
-fn words(body: &[u8]) -> String {
-    let said: Refusal = serde_json::from_slice(body).unwrap_or_default();
-    let parts = [said.message, said.errors, said.error];
+/// Daytona's message, in a form that can be shown.
+fn parse_message(body: &[u8]) -> String {
+    let response: Refusal = serde_json::from_slice(body).unwrap_or_default();
+    let parts = [response.message, response.errors, response.error];
     let texts = parts.iter().map(|part| match part {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Array(all) => {
-            let texts: Vec<_> = all.iter().filter_map(|one| one.as_str()).collect();
+            let texts: Vec<_> = all.iter().filter_map(|item| item.as_str()).collect();
             texts.join(", ")
         }
         _ => String::new(),
     });
     let text = texts.into_iter().find(|text| !text.is_empty());
-    tidy(&text.unwrap_or_default())
+    single_line(&text.unwrap_or_default())
 }
 
 /// One line of bounded length.
-pub(super) fn tidy(text: &str) -> String {
+pub(super) fn single_line(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let short: String = plain.take(MAX_WORDS).collect();
+    let short: String = plain.take(MAX_MESSAGE).collect();
     short.trim().to_owned()
 }
 
@@ -152,7 +155,7 @@ mod tests {
 
     const SEVEN: RetryAdvice = RetryAdvice::After(Duration::from_secs(7));
 
-    fn of(status: u16, body: &str) -> ProviderError {
+    fn error_of(status: u16, body: &str) -> ProviderError {
         let status = StatusCode::from_u16(status).expect("a status");
         refused("create", status, SEVEN, body.as_bytes())
     }
@@ -174,12 +177,12 @@ mod tests {
             (500, "<html>", Unavailable),
             (504, "", TimedOut),
         ] {
-            assert_eq!(of(status, body).kind, kind, "{status}");
+            assert_eq!(error_of(status, body).kind, kind, "{status}");
         }
     }
 
     #[test]
-    fn what_a_plan_does_not_have_says_nothing_about_the_place() {
+    fn missing_permissions_do_not_make_the_provider_unavailable() {
         use ProviderErrorKind::*;
         for (what, status, kind) in [
             ("network", 401, Unsupported),
@@ -197,22 +200,27 @@ mod tests {
     }
 
     #[test]
-    fn hints_say_what_to_do() {
+    fn hints_name_the_next_step() {
         assert!(
-            of(401, "")
+            error_of(401, "")
                 .hint
                 .expect("a hint")
                 .contains("DAYTONA_API_KEY")
         );
-        assert_eq!(of(401, "").retry, Retry::Never);
-        assert!(of(429, "").hint.expect("a hint").contains("7 seconds"));
-        assert_eq!(of(429, "").retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(error_of(401, "").retry, Retry::Never);
+        assert!(
+            error_of(429, "")
+                .hint
+                .expect("a hint")
+                .contains("7 seconds")
+        );
+        assert_eq!(error_of(429, "").retry_after, Some(Duration::from_secs(7)));
     }
 
     #[test]
-    fn their_words_are_bounded_and_on_one_line() {
+    fn messages_are_bounded_and_on_one_line() {
         let long = format!(r#"{{"message": ["a\nb", "{}"]}}"#, "x".repeat(5000));
-        let message = of(422, &long).message;
+        let message = error_of(422, &long).message;
         assert!(
             message.contains("a b, xxx") && message.len() < 400,
             "{message}"

@@ -1,4 +1,4 @@
-//! What this process knows of instances beyond what the API tells.
+//! What this process knows about instances beyond the API.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,110 +8,113 @@ use super::model::Sandbox;
 use super::port_link::PortLink;
 use crate::cloud_tools::ToolServerState;
 
-/// How long an agent that answered is believed to be up.
-const FRESH: Duration = Duration::from_secs(10);
-/// How long the way to a port is believed to hold. The daemon's restart changes it, and we may not have been asked for that.
-const LINK_LIFE: Duration = Duration::from_secs(120);
+/// How long an agent that answered is assumed to run.
+const ANSWER_TTL: Duration = Duration::from_secs(10);
+/// How long a link to a port is valid. A restart of the daemon changes it, possibly without a request of this server.
+const LINK_TTL: Duration = Duration::from_secs(120);
 
-/// All instances that something is known of.
+/// All instances about which something is known.
 #[derive(Debug, Default)]
 pub(super) struct InstanceCache(Mutex<HashMap<String, Arc<CachedInstance>>>);
 
 impl InstanceCache {
-    /// What is known of one.
+    /// The entry of an instance.
     pub(super) fn of(&self, id: &str) -> Arc<CachedInstance> {
         lock(&self.0).entry(id.to_owned()).or_default().clone()
     }
 
-    /// Those that something is known of.
+    /// Ids of all entries.
     pub(super) fn ids(&self) -> Vec<String> {
         lock(&self.0).keys().cloned().collect()
     }
 
-    /// Forgets those that were known before all were listed and are not among them: others have deleted them.
-    pub(super) fn forget_gone(&self, before: Vec<String>, listed: &[Sandbox]) {
-        let there: HashSet<_> = listed.iter().map(|one| one.id.as_str()).collect();
+    /// Forgets entries that existed before a list and are not in it: they were deleted elsewhere.
+    pub(super) fn retain_listed(&self, before: Vec<String>, sandboxes: &[Sandbox]) {
+        let ids: HashSet<_> = sandboxes
+            .iter()
+            .map(|sandbox| sandbox.id.as_str())
+            .collect();
         let mut all = lock(&self.0);
         for id in before {
-            if !there.contains(id.as_str()) {
+            if !ids.contains(id.as_str()) {
                 all.remove(&id);
             }
         }
     }
 
-    /// Forgets one that is gone.
+    /// Forgets a deleted instance.
     pub(super) fn forget(&self, id: &str) {
         lock(&self.0).remove(id);
     }
 }
 
-/// What is known of one instance.
+/// What is known about one instance.
 #[derive(Debug, Default)]
 pub(super) struct CachedInstance {
-    /// Held by whoever starts its agent.
+    /// Held by the task that starts its agent.
     pub(super) starting: tokio::sync::Mutex<()>,
     /// Its tool server.
     pub(super) tools: Arc<ToolServerState>,
-    facts: Mutex<Facts>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
-struct Facts {
+struct Inner {
     started_ms: Option<i64>,
     links: HashMap<u16, (Arc<PortLink>, Instant)>,
     answered: Option<Instant>,
 }
 
 impl CachedInstance {
-    /// When its first process last started, as far as this process did it.
+    /// When its first process last started, if this process started it.
     pub(super) fn started_ms(&self) -> Option<i64> {
-        lock(&self.facts).started_ms
+        lock(&self.inner).started_ms
     }
 
-    /// Its processes are new, and so are the ways to its ports.
+    /// Forgets everything about the old processes: links and tool server.
     pub(super) fn has_started(&self, now_ms: i64) {
         self.tools.forget();
-        let mut facts = lock(&self.facts);
-        *facts = Facts {
+        let mut inner = lock(&self.inner);
+        *inner = Inner {
             started_ms: Some(now_ms),
-            ..Facts::default()
+            ..Inner::default()
         };
     }
 
-    /// The ways to its ports no longer hold.
+    /// Forgets the links to its ports, which are no longer valid.
     pub(super) fn forget_links(&self) {
-        let mut facts = lock(&self.facts);
-        facts.links.clear();
-        facts.answered = None;
+        let mut inner = lock(&self.inner);
+        inner.links.clear();
+        inner.answered = None;
     }
 
-    /// The way to a port, if it is known well enough.
+    /// The link to a port, if it is recent enough.
     pub(super) fn link(&self, port: u16) -> Option<Arc<PortLink>> {
-        let facts = lock(&self.facts);
-        let (link, since) = facts.links.get(&port)?;
-        (since.elapsed() < LINK_LIFE).then(|| link.clone())
+        let inner = lock(&self.inner);
+        let (link, since) = inner.links.get(&port)?;
+        (since.elapsed() < LINK_TTL).then(|| link.clone())
     }
 
-    /// Takes note of the way to a port; the one that was known is kept where it is the same.
+    /// Stores the link to a port; an equal link stays.
     pub(super) fn set_link(&self, port: u16, link: PortLink) -> Arc<PortLink> {
-        let mut facts = lock(&self.facts);
-        let old = facts.links.remove(&port).map(|(old, _)| old);
+        let mut inner = lock(&self.inner);
+        let old = inner.links.remove(&port).map(|(old, _)| old);
         let link = match old {
             Some(old) if old.is_same(&link) => old,
             _ => Arc::new(link),
         };
-        facts.links.insert(port, (link.clone(), Instant::now()));
+        inner.links.insert(port, (link.clone(), Instant::now()));
         link
     }
 
-    /// Says whether its agent answered a moment ago.
-    pub(super) fn is_fresh(&self) -> bool {
-        let answered = lock(&self.facts).answered;
-        answered.is_some_and(|at| at.elapsed() < FRESH)
+    /// Whether its agent answered a moment ago.
+    pub(super) fn answered_recently(&self) -> bool {
+        let answered = lock(&self.inner).answered;
+        answered.is_some_and(|at| at.elapsed() < ANSWER_TTL)
     }
 
     pub(super) fn has_answered(&self) {
-        lock(&self.facts).answered = Some(Instant::now());
+        lock(&self.inner).answered = Some(Instant::now());
     }
 }
 
@@ -124,16 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_deleted_is_forgotten_and_what_is_new_is_not() {
-        let known = InstanceCache::default();
-        known.of("a");
-        known.of("b");
-        let before = known.ids();
-        known.of("c");
-        let listed = serde_json::from_str::<Sandbox>(r#"{"id": "a"}"#).expect("a sandbox");
-        known.forget_gone(before, &[listed]);
-        let mut left = known.ids();
-        left.sort();
-        assert_eq!(left, ["a", "c"]);
+    fn deleted_instances_are_forgotten_and_new_ones_are_not() {
+        let cache = InstanceCache::default();
+        cache.of("a");
+        cache.of("b");
+        let before = cache.ids();
+        cache.of("c");
+        let sandboxes = serde_json::from_str::<Sandbox>(r#"{"id": "a"}"#).expect("a sandbox");
+        cache.retain_listed(before, &[sandboxes]);
+        let mut remaining = cache.ids();
+        remaining.sort();
+        assert_eq!(remaining, ["a", "c"]);
     }
 }

@@ -1,4 +1,4 @@
-//! From create to delete: what is asked of the API, and waiting until it is so.
+//! From create to delete: requests to the API, and waiting for their effect.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::CallTimeouts;
 use crate::maybe_created::maybe_created;
 
 impl Shared {
-    /// One sandbox by id; none: there is none, or it is not ours.
-    pub(super) async fn own(&self, id: &str) -> Result<Option<Sandbox>> {
-        // Nothing else names one there, and a name of somebody's choice must not stand for an id.
+    /// A sandbox by id; `None` if it does not exist or belongs to another installation.
+    pub(super) async fn find_own(&self, id: &str) -> Result<Option<Sandbox>> {
+        // The API also accepts names here, which users choose, so other texts are not sent.
         let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if id.is_empty() || id.len() > 100 || !id.chars().all(is_id) {
             return Ok(None);
         }
         let found = self.fetch(id).await?;
-        Ok(found.filter(|one| one.id == id && self.whose.is_of(one)))
+        Ok(found.filter(|sandbox| sandbox.id == id && self.owner.is_owned(sandbox)))
     }
 
-    /// One sandbox by id or name, whosever it is.
+    /// A sandbox by id or name, whatever its owner.
     async fn fetch(&self, id_or_name: &str) -> Result<Option<Sandbox>> {
-        let asked = self.api.to(Method::GET, &["sandbox", id_or_name]);
-        match self.api.ask::<Sandbox>("inspect", asked).await {
+        let request = self.api.to(Method::GET, &["sandbox", id_or_name]);
+        match self.api.ask::<Sandbox>("inspect", request).await {
             Ok(sandbox) => Ok(Some(sandbox)),
             Err(error) if error.kind == ProviderErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -41,22 +41,22 @@ impl Shared {
     }
 
     pub(super) fn instance(&self, sandbox: Sandbox) -> Instance {
-        let started_ms = self.known.of(&sandbox.id).started_ms();
+        let started_ms = self.cache.of(&sandbox.id).started_ms();
         convert::instance(sandbox, self.pids, started_ms)
     }
 
-    /// Makes a sandbox with our agent running in it.
+    /// Creates a sandbox with a running agent.
     pub(super) async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         let attempt = self.next_attempt();
         let source = self.source(&spec.template, spec.is_restricted).await?;
-        let made = self.make(spec, &source, &attempt).await?;
-        let id = made.id.clone();
-        match self.furnish(spec, made).await {
+        let created = self.create_sandbox(spec, &source, &attempt).await?;
+        let id = created.id.clone();
+        match self.install_agent(spec, created).await {
             Ok(sandbox) => Ok(self.instance(sandbox)),
             Err(error) => {
-                // What cannot be used is not left; if this fails too, its labels tell whose it is.
-                if let Err(left) = self.delete(&id).await {
-                    tracing::warn!(instance.id = id, error = %left, "A sandbox at Daytona that failed is left");
+                // A sandbox that cannot be used is deleted. If that fails, too, its labels identify it.
+                if let Err(failure) = self.delete(&id).await {
+                    tracing::warn!(instance.id = id, error = %failure, "Failed to delete a sandbox at Daytona whose create failed");
                     return Err(maybe_created(error));
                 }
                 Err(error)
@@ -64,13 +64,18 @@ impl Shared {
         }
     }
 
-    /// Asks for a sandbox. The name is given once only, so that a lost answer never leads to a second one.
-    async fn make(&self, spec: &InstanceSpec, source: &Source, attempt: &str) -> Result<Sandbox> {
+    /// Requests a sandbox. Its name is unique, so a lost answer never leads to a second sandbox.
+    async fn create_sandbox(
+        &self,
+        spec: &InstanceSpec,
+        source: &Source,
+        attempt: &str,
+    ) -> Result<Sandbox> {
         let name = format!("sandyard-{}-{attempt}", spec.sandbox_id);
-        let labels = convert::labels(spec, &self.whose, attempt);
+        let labels = convert::labels(spec, &self.owner, attempt);
         let (network, _) = network::translate(&spec.network, false);
-        // Should this server be gone, what can keep its memory does.
-        let is_paused = source.is_machine && self.is_machine;
+        // When this server is down, sandboxes that can keep their memory are paused.
+        let is_paused = source.is_vm && self.is_vm;
         let minutes = self.auto_stop_minutes;
         let request = CreateSandbox {
             name: &name,
@@ -83,12 +88,12 @@ impl Shared {
             auto_pause_interval: is_paused.then_some(minutes),
             auto_archive_interval: self.auto_archive_minutes,
             auto_delete_interval: -1,
-            network: network.of_new(),
+            network: network.without_empty_lists(),
         };
         let ask = || async {
-            let asked = self.api.to(Method::POST, &["sandbox"]);
-            let asked = asked.timeout(self.timeouts.create).json(&request);
-            self.api.ask::<Sandbox>(CREATE, asked).await
+            let call = self.api.to(Method::POST, &["sandbox"]);
+            let call = call.timeout(self.timeouts.create).json(&request);
+            self.api.ask::<Sandbox>(CREATE, call).await
         };
         let error = match ask().await {
             Ok(sandbox) => return Ok(sandbox),
@@ -98,11 +103,11 @@ impl Shared {
             ProviderErrorKind::Unavailable
             | ProviderErrorKind::TimedOut
             | ProviderErrorKind::Failed => {
-                tracing::warn!(sandbox.id = %spec.sandbox_id, %error, "Lost Daytona's answer while making a sandbox");
+                tracing::warn!(sandbox.id = %spec.sandbox_id, %error, "Lost Daytona's answer to a create");
                 let found = self.find(&name, attempt).await;
                 found.map_err(maybe_created)?.ok_or(error)
             }
-            // Refused for its template? Only then is it the template that is not found.
+            // Only if the template does not exist is that the reason.
             ProviderErrorKind::NotFound | ProviderErrorKind::Invalid => {
                 match self.snapshot_by_name(&source.name).await {
                     Ok(None) => {
@@ -117,21 +122,21 @@ impl Shared {
         }
     }
 
-    /// Finds what exactly this attempt has made.
+    /// Finds the sandbox that this attempt created.
     async fn find(&self, name: &str, attempt: &str) -> Result<Option<Sandbox>> {
-        let is_it = |one: &Sandbox| {
-            let told = one.labels.get(convert::ATTEMPT).map(String::as_str);
-            self.whose.is_of(one) && told == Some(attempt)
+        let is_created = |sandbox: &Sandbox| {
+            let label = sandbox.labels.get(convert::ATTEMPT).map(String::as_str);
+            self.owner.is_owned(sandbox) && label == Some(attempt)
         };
-        Ok(self.fetch(name).await?.filter(is_it))
+        Ok(self.fetch(name).await?.filter(is_created))
     }
 
-    /// Waits until a new sandbox runs, and brings our agent in.
-    async fn furnish(&self, spec: &InstanceSpec, made: Sandbox) -> Result<Sandbox> {
+    /// Waits until a new sandbox runs, and installs the agent.
+    async fn install_agent(&self, spec: &InstanceSpec, created: Sandbox) -> Result<Sandbox> {
         let mut sandbox = self
-            .settle(made, "create", |state| state == State::Started)
+            .settle(created, "create", |state| state == State::Started)
             .await?;
-        self.known
+        self.cache
             .of(&sandbox.id)
             .has_started(Clock::System.now_ms());
         let settings = Settings {
@@ -139,31 +144,31 @@ impl Shared {
             env: &spec.env,
         };
         self.install(&sandbox, &settings).await?;
-        self.begin_agent(&sandbox).await?;
-        // Whoever finds it without this knows that its maker did not get here.
+        self.start_first_agent(&sandbox).await?;
+        // A sandbox without this label was not finished.
         let labels = &mut sandbox.labels;
         labels.insert(convert::READY.to_owned(), "yes".to_owned());
         let path = ["sandbox", &sandbox.id, "labels"];
-        let asked = self.api.to(Method::PUT, &path);
-        let asked = asked.json(&serde_json::json!({ "labels": labels }));
-        self.api.tell("labels", asked).await?;
+        let request = self.api.to(Method::PUT, &path);
+        let request = request.json(&serde_json::json!({ "labels": labels }));
+        self.api.send_only("labels", request).await?;
         Ok(sandbox)
     }
 
-    /// Waits until a sandbox is as wanted. Answers that get lost meanwhile do not matter.
+    /// Waits until a sandbox reaches a state. Lost answers do not matter meanwhile.
     pub(super) async fn settle(
         &self,
         mut sandbox: Sandbox,
         what: &str,
-        is_there: impl Fn(State) -> bool,
+        is_reached: impl Fn(State) -> bool,
     ) -> Result<Sandbox> {
         let mut pauses = Backoff::new(match sandbox.state {
-            State::Archived | State::Restoring => restoring(&self.timeouts),
+            State::Archived | State::Restoring => restore_timeout(&self.timeouts),
             _ => self.timeouts.create,
         });
         loop {
             match sandbox.state {
-                state if is_there(state) => return Ok(sandbox),
+                state if is_reached(state) => return Ok(sandbox),
                 State::Error | State::BuildFailed => {
                     let reason = convert::failure(&sandbox);
                     let message = format!("the sandbox failed at Daytona: {reason}");
@@ -173,7 +178,7 @@ impl Shared {
                 _ => {}
             }
             pauses.next(what).await?;
-            match self.own(&sandbox.id).await {
+            match self.find_own(&sandbox.id).await {
                 Ok(found) => sandbox = found.ok_or_else(absent)?,
                 Err(error) if error.retry == sandyard_provider::Retry::Later => {
                     pauses.next(what).await.map_err(|_| error)?;
@@ -183,10 +188,10 @@ impl Shared {
         }
     }
 
-    /// Waits while something is under way.
-    pub(super) async fn settled(&self, id: &str, what: &str) -> Result<Sandbox> {
-        let sandbox = self.own(id).await?.ok_or_else(absent)?;
-        let is_quiet = |state| {
+    /// Waits until no transition is in progress.
+    pub(super) async fn find_settled(&self, id: &str, what: &str) -> Result<Sandbox> {
+        let sandbox = self.find_own(id).await?.ok_or_else(absent)?;
+        let is_settled = |state| {
             matches!(
                 state,
                 State::Started
@@ -197,18 +202,18 @@ impl Shared {
                     | State::BuildFailed
             )
         };
-        self.settle(sandbox, what, is_quiet).await
+        self.settle(sandbox, what, is_settled).await
     }
 
-    /// Asks for a change of state.
-    pub(super) async fn turn(&self, id: &str, verb: &str) -> Result<()> {
-        let asked = self.api.to(Method::POST, &["sandbox", id, verb]);
-        self.api.tell(verb, asked).await
+    /// Requests a change of state.
+    pub(super) async fn change_state(&self, id: &str, verb: &str) -> Result<()> {
+        let request = self.api.to(Method::POST, &["sandbox", id, verb]);
+        self.api.send_only(verb, request).await
     }
 
-    /// Starts it from its files, with its agent.
+    /// Starts a sandbox from its files, with its agent.
     pub(super) async fn start(&self, id: &str) -> Result<Instance> {
-        let sandbox = self.settled(id, "start").await?;
+        let sandbox = self.find_settled(id, "start").await?;
         let verb = match sandbox.state {
             State::Started => None,
             State::Paused => return Err(conflict("the sandbox is paused, not stopped")),
@@ -221,12 +226,12 @@ impl Shared {
         };
         let mut sandbox = sandbox;
         if let Some(verb) = verb {
-            self.turn(id, verb).await?;
-            sandbox = self.own(id).await?.ok_or_else(absent)?;
+            self.change_state(id, verb).await?;
+            sandbox = self.find_own(id).await?.ok_or_else(absent)?;
             sandbox = self
                 .settle(sandbox, "start", |state| state == State::Started)
                 .await?;
-            self.known.of(id).has_started(Clock::System.now_ms());
+            self.cache.of(id).has_started(Clock::System.now_ms());
         }
         self.ensure_agent(&sandbox).await?;
         Ok(self.instance(sandbox))
@@ -236,27 +241,27 @@ impl Shared {
     pub(super) async fn stop(&self, id: &str) -> Result<Instance> {
         let is_stopped =
             |state| matches!(state, State::Stopped | State::Archived | State::Archiving);
-        let mut sandbox = self.settled(id, "stop").await?;
+        let mut sandbox = self.find_settled(id, "stop").await?;
         if !is_stopped(sandbox.state) {
-            self.turn(id, "stop").await?;
-            self.known.of(id).forget_links();
-            sandbox = self.own(id).await?.ok_or_else(absent)?;
+            self.change_state(id, "stop").await?;
+            self.cache.of(id).forget_links();
+            sandbox = self.find_own(id).await?.ok_or_else(absent)?;
             sandbox = self.settle(sandbox, "stop", is_stopped).await?;
         }
         Ok(self.instance(sandbox))
     }
 
-    /// Removes it, if it is ours, and waits until it is gone.
+    /// Deletes a sandbox of this installation, and waits until it is gone.
     pub(super) async fn delete(&self, id: &str) -> Result<()> {
         let mut pauses = Backoff::new(self.timeouts.create);
-        let mut is_asked = false;
-        while let Some(sandbox) = self.own(id).await? {
-            if !is_asked && sandbox.state != State::Destroying {
-                let asked = self.api.to(Method::DELETE, &["sandbox", id]);
-                match self.api.tell("delete", asked).await {
-                    Ok(()) => is_asked = true,
+        let mut is_requested = false;
+        while let Some(sandbox) = self.find_own(id).await? {
+            if !is_requested && sandbox.state != State::Destroying {
+                let request = self.api.to(Method::DELETE, &["sandbox", id]);
+                match self.api.send_only("delete", request).await {
+                    Ok(()) => is_requested = true,
                     Err(error) if error.kind == ProviderErrorKind::NotFound => break,
-                    // Something else is under way with it.
+                    // Another transition is in progress.
                     Err(error) if error.kind == ProviderErrorKind::Conflict => {
                         pauses.next("delete").await.map_err(|_| error)?;
                     }
@@ -266,12 +271,12 @@ impl Shared {
             }
             pauses.next("delete").await?;
         }
-        self.known.forget(id);
+        self.cache.forget(id);
         Ok(())
     }
 }
 
-/// How long it may take to start what was archived: its files have to come from elsewhere first. Still less than its caller waits.
-pub(super) fn restoring(timeouts: &CallTimeouts) -> Duration {
+/// Timeout of starting an archived sandbox, whose files must be restored first. Shorter than the caller's timeout.
+pub(super) fn restore_timeout(timeouts: &CallTimeouts) -> Duration {
     timeouts.create * 5 / 2
 }

@@ -1,4 +1,4 @@
-//! Lists, page by page, each within its own time: how many pages there are is not known before.
+//! Lists, page by page. Each page has its own timeout, because their number is not known.
 
 use http::Method;
 use reqwest::RequestBuilder;
@@ -6,24 +6,24 @@ use sandyard_provider::Result;
 use serde::de::DeserializeOwned;
 
 use super::Shared;
-use super::error::{odd, timed_out};
+use super::error::{timed_out, unreadable};
 use super::model::{Page, Sandbox, Snapshot};
 
-/// Most pages: more than anybody has, and an end where the other side knows none.
+/// Maximum number of pages, in case the API never ends a list.
 const MAX_PAGES: u64 = 1000;
 const PAGE: &str = "100";
 
-/// How the next page is asked for.
+/// How the next page is requested.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// By what the page before says.
+    /// By the cursor of the previous page.
     Cursor(String),
     /// By its number.
     Number(u64),
 }
 
 impl<T> Page<T> {
-    /// How to go on; none: this was the last. `number` is that of this page, if it does not say.
+    /// How to request the next page; `None` after the last. `number` is that of this page if it does not say.
     fn next(&self, number: u64) -> Option<Next> {
         let Self::Part {
             next_cursor,
@@ -37,7 +37,7 @@ impl<T> Page<T> {
         match next_cursor.as_deref() {
             Some(cursor) if !cursor.is_empty() => Some(Next::Cursor(cursor.to_owned())),
             Some(_) => None,
-            // COMPAT(daytona): pages have numbers where nothing says what comes next; the newest API has both kinds of lists.
+            // COMPAT(daytona): pages are numbered when there is no cursor; the newest API has both kinds of lists.
             None => {
                 let number = page.unwrap_or(number);
                 let is_last = total_pages.is_none_or(|total| number >= total);
@@ -48,45 +48,45 @@ impl<T> Page<T> {
 }
 
 impl Shared {
-    /// All sandboxes of ours, and the time it was there.
+    /// All sandboxes of this installation, and the server's time.
     pub(super) async fn list(&self) -> Result<(Vec<Sandbox>, i64)> {
-        let (labels, before) = (self.whose.labels(), self.known.ids());
+        let (labels, before) = (self.owner.labels(), self.cache.ids());
         let (mut all, at_ms) = self
             .pages::<Sandbox>("list", || {
-                let asked = self.api.to(Method::GET, &["sandbox"]);
-                asked.query(&[("labels", labels.as_str())])
+                let request = self.api.to(Method::GET, &["sandbox"]);
+                request.query(&[("labels", labels.as_str())])
             })
             .await?;
-        all.retain(|one| self.whose.is_of(one));
-        self.known.forget_gone(before, &all);
+        all.retain(|sandbox| self.owner.is_owned(sandbox));
+        self.cache.retain_listed(before, &all);
         Ok((all, at_ms))
     }
 
-    /// All snapshots there.
+    /// All snapshots of the account.
     pub(super) async fn all_snapshots(&self) -> Result<Vec<Snapshot>> {
-        let asked = || self.api.to(Method::GET, &["snapshots"]);
-        let (all, _) = self.pages("templates", asked).await?;
+        let request = || self.api.to(Method::GET, &["snapshots"]);
+        let (all, _) = self.pages("templates", request).await?;
         Ok(all)
     }
 
-    /// Goes through all pages, and tells the time it was there.
+    /// Reads all pages; returns them with the server's time.
     async fn pages<T: DeserializeOwned>(
         &self,
         what: &str,
-        asked: impl Fn() -> RequestBuilder,
+        request: impl Fn() -> RequestBuilder,
     ) -> Result<(Vec<T>, i64)> {
         let (mut all, mut next) = (Vec::new(), None);
         for number in 1..=MAX_PAGES {
-            let mut asked = asked().query(&[("limit", PAGE)]);
-            asked = match &next {
-                None => asked,
-                Some(Next::Cursor(cursor)) => asked.query(&[("cursor", cursor)]),
-                Some(Next::Number(number)) => asked.query(&[("page", number)]),
+            let mut request = request().query(&[("limit", PAGE)]);
+            request = match &next {
+                None => request,
+                Some(Next::Cursor(cursor)) => request.query(&[("cursor", cursor)]),
+                Some(Next::Number(number)) => request.query(&[("page", number)]),
             };
-            let most = self.timeouts.quick;
-            let answer = self.api.ask_at::<Page<T>>(what, asked);
-            let answer = tokio::time::timeout(most, answer).await;
-            let (page, at_ms) = answer.unwrap_or_else(|_| Err(timed_out(what, most)))?;
+            let timeout = self.timeouts.quick;
+            let answer = self.api.ask_with_time::<Page<T>>(what, request);
+            let answer = tokio::time::timeout(timeout, answer).await;
+            let (page, at_ms) = answer.unwrap_or_else(|_| Err(timed_out(what, timeout)))?;
             let after = page.next(number);
             all.extend(page.into_items());
             if after.is_none() {
@@ -97,7 +97,7 @@ impl Shared {
             }
             next = after;
         }
-        Err(odd(what, "it has no end"))
+        Err(unreadable(what, "it has too many pages"))
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other_in_the_new_way_and_in_the_old() {
+    fn pages_are_followed_by_cursor_and_by_number() {
         let cursor = |text: &str| Some(Next::Cursor(text.to_owned()));
         assert_eq!(next(r#"{"items": [], "nextCursor": "a"}"#, 1), cursor("a"));
         assert_eq!(next(r#"{"items": [], "nextCursor": null}"#, 1), None);

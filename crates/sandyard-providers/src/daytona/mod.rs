@@ -1,18 +1,18 @@
-//! Sandboxes of Daytona.
+//! Daytona's cloud.
 //!
-//! Whatever is made here carries labels: the sandbox it is for, the installation it belongs to, the attempt that made it. Only
-//! such are listed, changed and deleted. Daytona's own daemon inside is used to bring our agent in and to start it; from then on
-//! everything goes to the agent through Daytona's proxy, as with any other provider.
+//! Every sandbox carries labels: the sandbox id, the installation, and the attempt that created it. Only labelled sandboxes are
+//! listed, changed and deleted. Daytona's daemon in the sandbox installs and starts the agent; from then on everything goes to the
+//! agent through Daytona's proxy, as with any other provider.
 //!
-//! | file | what it is about |
+//! | file | contents |
 //! |---|---|
-//! | `api` | asking: key, bounds, failures |
-//! | `model` | what is sent and answered |
-//! | `life` | create, start, stop, delete, and waiting for them |
-//! | `toolbox`, `program` | the daemon inside, and the program it is given |
-//! | `agent`, `link`, `known` | the agent: started, found, reached |
-//! | `network`, `snapshots`, `keep` | the way out; templates; not being stopped for want of use |
-//! | `listing`, `limitations` | lists, page by page; what a sandbox has not got |
+//! | `api` | requests: key, bounds, failures |
+//! | `model` | requests and answers |
+//! | `lifecycle` | create, start, stop, delete, and waiting for them |
+//! | `toolbox`, `program` | Daytona's daemon in a sandbox, and the program it is given |
+//! | `agent`, `port_link`, `instance_cache` | the agent: started, found, reached |
+//! | `network`, `snapshots`, `keep_alive` | egress; templates; activity reports that prevent Daytona from stopping sandboxes |
+//! | `listing`, `limitations` | lists, page by page; limitations of a sandbox |
 
 mod agent;
 mod api;
@@ -54,10 +54,10 @@ use model::{Configuration, Snapshot};
 use registration::CAPABILITIES;
 pub use registration::REGISTRATION;
 
-/// How this provider is called in settings and answers.
+/// Name of this provider in settings and answers.
 pub const NAME: &str = "daytona";
 
-/// Sandboxes that can be paused with their memory are of this class.
+/// Class of sandboxes that can be paused with their memory.
 const VM_CLASS: &str = "linux-vm";
 
 /// Daytona as a provider.
@@ -67,75 +67,74 @@ pub struct Daytona {
     shared: Arc<Shared>,
 }
 
-/// What the calls need, and the ways to agents, which outlive calls.
+/// Shared by calls and agent diallers, which outlive calls.
 #[derive(Debug)]
 struct Shared {
     api: Api,
     program: Program,
-    /// None where the program has no tools.
-    kit: Option<Arc<ToolServerInstaller>>,
-    whose: Ownership,
-    /// What the operator chose; others only by name.
+    /// `None` when the program has no tools.
+    installer: Option<Arc<ToolServerInstaller>>,
+    owner: Ownership,
+    /// The operator's choice, which may be restricted for users.
     default_template: String,
-    /// Whether what is made from that can be paused with its memory, and with it all that is.
-    is_machine: bool,
-    /// What the names of snapshots begin with there that this installation made.
-    mark: String,
+    /// Whether sandboxes of the default snapshot can be paused with their memory.
+    is_vm: bool,
+    /// Prefix of the names of this installation's snapshots at Daytona.
+    name_prefix: String,
     target: Option<String>,
-    /// Zero: never.
+    /// Zero for never.
     auto_stop_minutes: u64,
     auto_archive_minutes: u64,
     timeouts: CallTimeouts,
-    /// Told of every instance; nobody counts processes there.
+    /// Reported for every instance; Daytona does not count processes.
     pids: u32,
-    known: InstanceCache,
-    /// Tells the attempts to make an instance apart, those of earlier processes too.
+    cache: InstanceCache,
+    /// Makes attempts to create an instance unique, also across processes.
     attempts: AtomicU64,
     since_ms: i64,
-    /// Tells what is in use.
-    keeping: BackgroundBatches,
+    /// Reports sandboxes as active.
+    activity_batches: BackgroundBatches,
 }
 
 impl Daytona {
-    /// Reaches the API and asks what sandboxes start from there.
+    /// Connects to the API and reads the default snapshot.
     ///
     /// # Errors
-    /// `Invalid` for an address, a key or a program that is none; `Unavailable` when the API cannot be reached or does not take
-    /// the key.
+    /// `Invalid` for an invalid address, key or program; `Unavailable` when the API cannot be reached or refuses the key.
     pub async fn connect(config: DaytonaConfig) -> Result<Self> {
-        let most = config.timeouts.connect;
-        let reached = tokio::time::timeout(most, Self::reach(config)).await;
-        reached.unwrap_or_else(|_| Err(timed_out("connect", most)))
+        let timeout = config.timeouts.connect;
+        let connected = tokio::time::timeout(timeout, Self::connect_now(config)).await;
+        connected.unwrap_or_else(|_| Err(timed_out("connect", timeout)))
     }
 
-    async fn reach(config: DaytonaConfig) -> Result<Self> {
+    async fn connect_now(config: DaytonaConfig) -> Result<Self> {
         let api = Api::new(&config)?;
         let target = config.target.filter(|target| !target.is_empty());
-        let place = match &target {
+        let location = match &target {
             Some(target) => format!("{NAME}:{}/{target}", api.host()),
             None => format!("{NAME}:{}", api.host()),
         };
         let program = Program::open(&config.program).await?;
         let mut shared = Shared {
             api,
-            kit: ToolServerInstaller::of(program.clone(), config.tools_port).map(Arc::new),
+            installer: ToolServerInstaller::of(program.clone(), config.tools_port).map(Arc::new),
             program,
-            mark: snapshots::mark(&config.installation),
-            whose: Ownership {
+            name_prefix: snapshots::name_prefix(&config.installation),
+            owner: Ownership {
                 installation: config.installation,
-                place,
+                location,
             },
             default_template: String::new(),
-            is_machine: false,
+            is_vm: false,
             target,
             auto_stop_minutes: minutes(config.auto_stop),
             auto_archive_minutes: minutes(config.auto_archive),
             timeouts: config.timeouts,
             pids: config.limits.0.pids,
-            known: InstanceCache::default(),
+            cache: InstanceCache::default(),
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
-            keeping: BackgroundBatches::default(),
+            activity_batches: BackgroundBatches::default(),
         };
         let template = match config.snapshot.filter(|name| !name.is_empty()) {
             Some(name) => name,
@@ -144,11 +143,11 @@ impl Daytona {
         let snapshot = shared.snapshot_by_name(&template).await?;
         let class = snapshot
             .as_ref()
-            .and_then(|one| one.sandbox_class.as_deref());
-        shared.is_machine = class == Some(VM_CLASS);
+            .and_then(|snapshot| snapshot.sandbox_class.as_deref());
+        shared.is_vm = class == Some(VM_CLASS);
         shared.default_template.clone_from(&template);
-        if let Some(lack) = shared.api.open_way() {
-            tracing::warn!("Daytona: {lack}");
+        if let Some(limitation) = shared.api.tls_limitation() {
+            tracing::warn!("Daytona: {limitation}");
         }
         let info = shared.info(template, snapshot.as_ref(), &config.limits);
         Ok(Self {
@@ -159,14 +158,16 @@ impl Daytona {
 }
 
 impl Shared {
-    /// What Daytona itself takes when nothing is named.
+    /// Daytona's own default snapshot.
     async fn default_snapshot(&self) -> Result<String> {
-        let asked = self.api.to(Method::GET, &["config"]);
-        let told: Configuration = self.api.ask("config", asked).await?;
-        let named = told.default_snapshot.filter(|name| !name.is_empty());
-        named.ok_or_else(|| {
-            let odd = error::odd("config", "it names no default snapshot");
-            odd.hint(Some("name one with SANDYARD_DAYTONA_SNAPSHOT".to_owned()))
+        let request = self.api.to(Method::GET, &["config"]);
+        let configuration: Configuration = self.api.ask("config", request).await?;
+        let name = configuration
+            .default_snapshot
+            .filter(|name| !name.is_empty());
+        name.ok_or_else(|| {
+            let error = error::unreadable("config", "it names no default snapshot");
+            error.hint(Some("set SANDYARD_DAYTONA_SNAPSHOT".to_owned()))
         })
     }
 
@@ -174,36 +175,36 @@ impl Shared {
         &self,
         template: String,
         snapshot: Option<&Snapshot>,
-        (default, most): &(Limits, Limits),
+        (default, max_limits): &(Limits, Limits),
     ) -> ProviderInfo {
         let capabilities = Capabilities {
-            can_pause: self.is_machine,
+            can_pause: self.is_vm,
             ..CAPABILITIES
         };
         let default = match snapshot {
-            Some(told) if told.cpu > 0.0 && told.mem > 0.0 && told.disk > 0.0 => {
-                convert::limits(told.cpu, told.mem, told.disk, self.pids)
+            Some(snapshot) if snapshot.cpu > 0.0 && snapshot.mem > 0.0 && snapshot.disk > 0.0 => {
+                convert::limits(snapshot.cpu, snapshot.mem, snapshot.disk, self.pids)
             }
             _ => default.clone(),
         };
         ProviderInfo {
             name: NAME.to_owned(),
-            location: self.whose.place.clone(),
+            location: self.owner.location.clone(),
             capabilities,
             max_limits: Limits {
-                memory_bytes: most.memory_bytes.max(default.memory_bytes),
-                cpu_millis: most.cpu_millis.max(default.cpu_millis),
-                pids: most.pids.max(default.pids),
-                disk_bytes: most.disk_bytes.max(default.disk_bytes),
+                memory_bytes: max_limits.memory_bytes.max(default.memory_bytes),
+                cpu_millis: max_limits.cpu_millis.max(default.cpu_millis),
+                pids: max_limits.pids.max(default.pids),
+                disk_bytes: max_limits.disk_bytes.max(default.disk_bytes),
             },
             default_limits: default,
             default_template: template,
             limitations: [
-                "memory, processors and disk of a sandbox are what its snapshot says".to_owned(),
+                "memory, processors and disk of a sandbox are set by its snapshot".to_owned(),
                 "the number of processes is not bounded".to_owned(),
             ]
             .into_iter()
-            .chain(self.api.open_way())
+            .chain(self.api.tls_limitation())
             .collect(),
         }
     }
@@ -214,7 +215,7 @@ impl Shared {
     }
 }
 
-/// Whole minutes, as they count there.
+/// Minutes, rounded up as at Daytona.
 fn minutes(time: Duration) -> u64 {
     time.as_secs().div_ceil(60)
 }

@@ -1,18 +1,18 @@
-//! What the API takes and answers: of each answer only what is looked at here.
+//! Requests and answers of the API. Of each answer, only the fields that are used.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the installation there tells of itself.
+/// The configuration of the Daytona installation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Configuration {
     pub(super) default_snapshot: Option<String>,
 }
 
-/// One sandbox of theirs.
+/// A sandbox.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sandbox {
@@ -27,7 +27,7 @@ pub(super) struct Sandbox {
     pub(super) desired_state: Option<String>,
     #[serde(default)]
     pub(super) error_reason: Option<String>,
-    /// Whether what went wrong with it can be put right.
+    /// Whether it can recover from its error.
     #[serde(default)]
     pub(super) recoverable: Option<bool>,
     #[serde(default)]
@@ -41,10 +41,10 @@ pub(super) struct Sandbox {
     pub(super) created_at: Option<String>,
     #[serde(default)]
     pub(super) last_activity_at: Option<String>,
-    /// When it is destroyed whatever it does, where the account bounds how long sandboxes live.
+    /// When it is destroyed at the latest, if the account limits the lifespan of sandboxes.
     #[serde(default)]
     pub(super) auto_destroy_at: Option<String>,
-    /// What it is: a container, a machine.
+    /// Its class: a container or a virtual machine.
     #[serde(default)]
     pub(super) sandbox_class: Option<String>,
     #[serde(default)]
@@ -60,7 +60,7 @@ impl fmt::Debug for Sandbox {
     }
 }
 
-/// What one of their sandboxes is doing.
+/// The state of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
@@ -85,13 +85,13 @@ pub(super) enum State {
     Forking,
     Destroying,
     Destroyed,
-    /// Not known there, or not known here.
+    /// A state that this version does not know.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// A list, or a page of one.
+/// A list or a page of one.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Page<T> {
@@ -103,29 +103,29 @@ pub(super) enum Page<T> {
         page: Option<u64>,
         total_pages: Option<u64>,
     },
-    /// COMPAT(daytona): all at once, as it once was.
-    Whole(Vec<T>),
+    /// COMPAT(daytona): a complete list, as in older versions.
+    Complete(Vec<T>),
 }
 
 impl<T> Page<T> {
     pub(super) fn into_items(self) -> Vec<T> {
         match self {
-            Self::Part { items, .. } | Self::Whole(items) => items,
+            Self::Part { items, .. } | Self::Complete(items) => items,
         }
     }
 }
 
-/// A snapshot to be made of a sandbox.
+/// Request to create a snapshot of a sandbox.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewSnapshot<'a> {
     pub(super) name: &'a str,
-    /// A machine's memory with its files: it must run then, and must not otherwise.
+    /// Whether to include a virtual machine's memory, which requires that it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) include_memory: Option<bool>,
 }
 
-/// What sandboxes start from.
+/// A snapshot, from which sandboxes start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Snapshot {
@@ -149,16 +149,16 @@ pub(super) struct Snapshot {
     pub(super) error_reason: Option<String>,
     #[serde(default)]
     pub(super) sandbox_class: Option<String>,
-    /// What it was made of; none: an image.
+    /// The sandbox it was created from; `None` for an image.
     #[serde(default)]
     pub(super) source_sandbox_id: Option<String>,
 }
 
-/// What a sandbox is made from.
+/// Request to create a sandbox.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CreateSandbox<'a> {
-    /// Given to one sandbox only, so that asking twice makes one.
+    /// Unique, so that a repeated request creates one sandbox.
     pub(super) name: &'a str,
     pub(super) snapshot: &'a str,
     pub(super) env: &'a BTreeMap<String, String>,
@@ -166,33 +166,33 @@ pub(super) struct CreateSandbox<'a> {
     pub(super) public: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) target: Option<&'a str>,
-    /// In minutes; zero: never.
+    /// In minutes; zero for never.
     pub(super) auto_stop_interval: u64,
-    /// The same; only for what can be paused, and then instead.
+    /// The same for sandboxes that can be paused, instead of stopping them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) auto_pause_interval: Option<u64>,
     /// In minutes since it was stopped.
     pub(super) auto_archive_interval: u64,
-    /// In minutes; less than zero: never.
+    /// In minutes; negative for never.
     pub(super) auto_delete_interval: i64,
     #[serde(flatten)]
     pub(super) network: Network,
 }
 
-/// What a sandbox may reach.
+/// Egress of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Network {
     pub(super) network_block_all: bool,
-    /// Networks with commas in between; empty: all.
+    /// Networks, separated by commas; empty for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) network_allow_list: Option<String>,
-    /// Names with commas in between; empty: all.
+    /// Names, separated by commas; empty for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) domain_allow_list: Option<String>,
 }
 
-/// Where a port of a sandbox is reached.
+/// Address of a port of a sandbox.
 #[derive(Deserialize)]
 pub(super) struct PreviewUrl {
     pub(super) url: String,
@@ -207,19 +207,19 @@ impl fmt::Debug for PreviewUrl {
     }
 }
 
-/// An address alone.
+/// An address.
 #[derive(Debug, Deserialize)]
 pub(super) struct Address {
     pub(super) url: String,
 }
 
-/// A folder inside.
+/// A folder in a sandbox.
 #[derive(Debug, Deserialize)]
 pub(super) struct Folder {
     pub(super) dir: String,
 }
 
-/// A file inside.
+/// A file in a sandbox.
 #[derive(Debug, Deserialize)]
 pub(super) struct FileInfo {
     #[serde(default)]
@@ -228,14 +228,14 @@ pub(super) struct FileInfo {
     pub(super) is_dir: bool,
 }
 
-/// Whether somebody listens on a port inside.
+/// Whether a program listens on a port of a sandbox.
 #[derive(Debug, Deserialize)]
 pub(super) struct PortUse {
     #[serde(default, rename = "isInUse")]
     pub(super) is_in_use: bool,
 }
 
-/// What is used inside, told from inside.
+/// Current usage, as the sandbox reports it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct SystemMetrics {
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_read_with_what_is_missing_and_what_is_new() {
+    fn missing_and_unknown_fields_of_a_sandbox_are_accepted() {
         let text = r#"{"id": "a-1", "state": "sleeping", "env": {}, "labels": {"k": "v"}, "cpu": 2, "memory": 4, "disk": 8}"#;
         let read: Sandbox = serde_json::from_str(text).expect("a sandbox");
         assert_eq!(read.state, State::Unknown);

@@ -1,16 +1,17 @@
-//! A policy in Daytona's words: everything, nothing, or some networks and names.
+//! Translates a network policy for Daytona: everything, nothing, or some networks and names.
 
 use sandyard_core::NetworkPolicy;
 use sandyard_core::network::{Target, TargetHost};
 
 use super::model::Network;
 
-/// What is asked of Daytona, and what of the policy does not hold there, in words.
+/// The request to Daytona, and the parts of the policy that Daytona cannot enforce.
 pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, Vec<String>) {
     let mut limitations = Vec::new();
     if has_secrets || !policy.rules.is_empty() {
         limitations.push(
-            "no gateway of ours is on the way out: secrets and headers are not put in".to_owned(),
+            "connections do not pass this server's gateway: secrets and headers are not inserted"
+                .to_owned(),
         );
     }
     let is_closed =
@@ -18,7 +19,7 @@ pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, 
     let is_open = !is_closed || policy.allow_out.iter().any(Target::is_everything);
     if is_open {
         if !policy.deny_out.is_empty() {
-            limitations.push("only everything can be denied there, not single places".to_owned());
+            limitations.push("Daytona can deny everything but not single targets".to_owned());
         }
         return (open(), limitations);
     }
@@ -32,14 +33,15 @@ pub(super) fn translate(policy: &NetworkPolicy, has_secrets: bool) -> (Network, 
             }
             TargetHost::Network(address, bits) => {
                 limitations.push(format!(
-                    "{address}/{bits} is not let through: only IPv4 networks are"
+                    "{address}/{bits} is not allowed: Daytona supports IPv4 networks only"
                 ));
             }
         }
     }
     if has_ports {
-        limitations
-            .push("ports are not told apart: what is allowed is allowed on all of them".to_owned());
+        limitations.push(
+            "ports cannot be restricted: allowed targets are allowed on all ports".to_owned(),
+        );
     }
     let network = Network {
         network_block_all: networks.is_empty() && names.is_empty(),
@@ -58,13 +60,13 @@ fn open() -> Network {
 }
 
 impl Network {
-    /// The same for a new sandbox, which has no lists to be cleared.
-    pub(super) fn of_new(self) -> Self {
-        let kept = |list: Option<String>| list.filter(|text| !text.is_empty());
+    /// The same for a new sandbox, which has no lists to clear.
+    pub(super) fn without_empty_lists(self) -> Self {
+        let non_empty = |list: Option<String>| list.filter(|text| !text.is_empty());
         Self {
             network_block_all: self.network_block_all,
-            network_allow_list: kept(self.network_allow_list),
-            domain_allow_list: kept(self.domain_allow_list),
+            network_allow_list: non_empty(self.network_allow_list),
+            domain_allow_list: non_empty(self.domain_allow_list),
         }
     }
 }
@@ -96,16 +98,23 @@ mod tests {
     }
 
     #[test]
-    fn everything_and_nothing_can_be_said() {
-        let nothing = (String::new(), String::new(), 0);
-        let expected = |is_blocked| (is_blocked, nothing.0.clone(), nothing.1.clone(), nothing.2);
+    fn everything_and_nothing_are_translated() {
+        let expected_rest = (String::new(), String::new(), 0);
+        let expected = |is_blocked| {
+            (
+                is_blocked,
+                expected_rest.0.clone(),
+                expected_rest.1.clone(),
+                expected_rest.2,
+            )
+        };
         assert_eq!(lists(&policy(true, &[], &[])), expected(false));
         assert_eq!(lists(&policy(false, &[], &[])), expected(true));
         assert_eq!(lists(&policy(true, &[], &["0.0.0.0/0"])), expected(true));
     }
 
     #[test]
-    fn networks_and_names_can_be_let_through() {
+    fn networks_and_names_can_be_allowed() {
         let some = policy(false, &["10.0.0.0/8", "1.2.3.4", "*.example.org"], &[]);
         let expected = (
             false,
@@ -117,19 +126,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_is_told() {
+    fn unenforceable_parts_are_reported() {
         assert_eq!(lists(&policy(true, &[], &["10.0.0.0/8"])).3, 1);
         assert_eq!(lists(&policy(false, &["example.com:443"], &[])).3, 1);
         assert_eq!(translate(&policy(true, &[], &[]), true).1.len(), 1);
-        // A network that cannot be let through does not open everything else.
+        // A network that cannot be allowed does not open everything else.
         let (network, limitations) = translate(&policy(false, &["2001:db8::/32"], &[]), false);
         assert!(network.network_block_all);
         assert_eq!(limitations.len(), 1);
     }
 
     #[test]
-    fn a_new_one_has_no_lists_to_clear() {
+    fn a_new_sandbox_has_no_lists_to_clear() {
         let (network, _) = translate(&policy(true, &[], &[]), false);
-        assert_eq!(network.of_new(), Network::default());
+        assert_eq!(network.without_empty_lists(), Network::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Our agent's program, as Daytona's daemon runs it.
+//! The agent's program, as Daytona's daemon runs it.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use serde::Serialize;
 
 use crate::cloud_tools::Program;
 
-/// Where our agent listens inside. Daytona's proxy has led to ports from 3000 to 9999 only, and this one is nobody's.
+/// Port of the agent in a sandbox. Daytona's proxy accepts ports from 3000 to 9999; no known program uses this one.
 pub(super) const AGENT_PORT: u16 = 9983;
 
-/// Where it is in a sandbox.
-pub(super) fn place(program: &Program, folder: &str) -> String {
+/// Path of the program in a sandbox.
+pub(super) fn path(program: &Program, folder: &str) -> String {
     format!("{folder}/{}", program.name())
 }
 
-/// Its bytes, and how many.
+/// The program's bytes and their number.
 pub(super) fn body(program: &Program) -> Result<(Body, u64)> {
     Ok((Body::wrap_stream(program.pieces()?), program.size))
 }
 
-/// The shell line that runs it, as the user that runs the line. Paths are plain: nothing in them means anything to a shell.
-pub(super) fn line(program: &Program, folder: &str) -> String {
-    let (place, settings) = (place(program, folder), settings_place(folder));
+/// The shell line that runs it as the current user. The paths contain no character that is special to a shell.
+pub(super) fn command_line(program: &Program, folder: &str) -> String {
+    let (program_path, settings) = (path(program, folder), settings_path(folder));
     let role = match program.is_only_an_agent() {
         true => "",
         false => " agent",
     };
     format!(
-        "{place}{role} --listen 0.0.0.0:{AGENT_PORT} --settings {settings} --user \"$(id -un)\""
+        "{program_path}{role} --listen 0.0.0.0:{AGENT_PORT} --settings {settings} --user \"$(id -un)\""
     )
 }
 
-/// Where everything of ours is, in its user's home.
+/// Folder of the program and its settings, in the user's home directory.
 pub(super) fn folder(home: &str) -> String {
     format!("{home}/.sandyard")
 }
 
-/// Where an agent finds what it is told.
-pub(super) fn settings_place(folder: &str) -> String {
+/// Path of the agent's settings.
+pub(super) fn settings_path(folder: &str) -> String {
     format!("{folder}/settings.json")
 }
 
-/// What an agent is told.
+/// The agent's settings.
 #[derive(Serialize)]
 pub(super) struct Settings<'a> {
     pub(super) token: &'a str,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn another_program_has_another_name() {
+    async fn different_programs_have_different_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut lines = Vec::new();
         for (name, content) in [("sandyard", "1"), ("sandyard-agent", "2")] {
@@ -63,7 +63,7 @@ mod tests {
             std::fs::write(&path, content).expect("written");
             let program = Program::open(&path).await.expect("a program");
             assert_eq!(program.size, 1);
-            lines.push(line(&program, "/home/me/.sandyard"));
+            lines.push(command_line(&program, "/home/me/.sandyard"));
         }
         let rest = " --listen 0.0.0.0:9983 --settings /home/me/.sandyard/settings.json --user \"$(id -un)\"";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The calls, each bounded in time.
+//! The provider's calls, each with a timeout.
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -20,19 +20,19 @@ use super::{Docker, check, convert};
 use crate::agent_client;
 
 impl Docker {
-    /// Notes what a call has made of a container, and tells it.
-    fn noted(&self, container: Container) -> Instance {
-        self.history.note(&container.instance);
+    /// Records the state of a container after a call, and returns its instance.
+    fn record(&self, container: Container) -> Instance {
+        self.history.record(&container.instance);
         container.instance
     }
 
-    fn close_way_out(&self, id: &str) {
+    fn close_egress(&self, id: &str) {
         if let Some(gateway) = &self.gateway {
             gateway.detach(id);
         }
     }
 
-    /// What is used now; in every state.
+    /// Current usage, in every state.
     async fn read_usage(&self, id: &str) -> DaemonResult<Usage> {
         let container = self.shared.get(id).await?;
         let size = self.shared.size(&self.sizes, id).await;
@@ -61,7 +61,7 @@ impl Provider for Docker {
     }
 
     async fn close(&self) {
-        self.keepers.end_all().await;
+        self.volume_helpers.delete_all().await;
         if let Some(gateway) = &self.gateway {
             gateway.shut_down().await;
         }
@@ -75,74 +75,74 @@ impl Instances for Docker {
         let verb = Verb::Create;
         let checked = check::spec(spec, &self.info.max_limits);
         checked.map_err(|fault| fault.into_error(verb))?;
-        // It may have to come over a network first, which is none of the container's time.
+        // An image may have to be pulled, which does not count as the container's time.
         let image = self.shared.image(&spec.template, spec.is_restricted).await;
         let image = image.map_err(|fault| fault.into_error(verb))?;
-        let make = self.shared.make(&self.links, spec, &image);
-        let made = self.within(verb, make).await?;
-        Ok(self.noted(made))
+        let create = self.shared.create_container(&self.links, spec, &image);
+        let container = self.within(verb, create).await?;
+        Ok(self.record(container))
     }
 
     async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
         let fork = async {
-            let calm = self.links.calm(id).await;
-            self.shared.fork(&self.links, id, spec, calm).await
+            let guard = self.links.block(id).await;
+            self.shared.fork(&self.links, id, spec, guard).await
         };
-        let made = self.within(Verb::Fork, fork).await?;
-        Ok(self.noted(made))
+        let container = self.within(Verb::Fork, fork).await?;
+        Ok(self.record(container))
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
-        let found = self.within(Verb::Inspect, self.shared.find(id)).await?;
-        Ok(found.map(|container| container.instance))
+        let container = self.within(Verb::Inspect, self.shared.find(id)).await?;
+        Ok(container.map(|container| container.instance))
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
         let since = Instant::now();
         let all = self.within(Verb::List, self.shared.sandboxes()).await?;
-        let ours: Vec<_> = all.into_iter().map(|one| one.instance).collect();
+        let instances: Vec<_> = all.into_iter().map(|instance| instance.instance).collect();
         // Another server of this installation may have removed some.
-        self.history.note_all(since, &ours);
+        self.history.record_all(since, &instances);
         if let Some(gateway) = &self.gateway {
-            let live = ours.iter().filter(|one| one.state.is_live());
-            gateway.retain(since, live.map(|one| one.id.as_str()));
+            let live = instances.iter().filter(|instance| instance.state.is_live());
+            gateway.retain(since, live.map(|instance| instance.id.as_str()));
         }
-        self.links.tidy();
-        self.sweeper.poke(&self.shared, &self.links);
-        Ok(ours)
+        self.links.remove_ended();
+        self.sweeper.trigger(&self.shared, &self.links);
+        Ok(instances)
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
         let pause = async {
-            let _calm = self.links.calm(id).await;
+            let _guard = self.links.block(id).await;
             self.shared.pause(id).await
         };
         let paused = self.within(Verb::Pause, pause).await?;
-        Ok(self.noted(paused))
+        Ok(self.record(paused))
     }
 
     async fn resume(&self, id: &str) -> Result<Instance> {
         let resumed = self.within(Verb::Resume, self.shared.resume(id)).await?;
-        Ok(self.noted(resumed))
+        Ok(self.record(resumed))
     }
 
     async fn stop(&self, id: &str) -> Result<Instance> {
         let stopped = self.within(Verb::Stop, self.shared.stop(id)).await?;
-        self.close_way_out(id);
+        self.close_egress(id);
         self.links.forget(id);
-        Ok(self.noted(stopped))
+        Ok(self.record(stopped))
     }
 
     async fn start(&self, id: &str) -> Result<Instance> {
         let start = self.shared.start(&self.links, id);
         let started = self.within(Verb::Start, start).await?;
-        Ok(self.noted(started))
+        Ok(self.record(started))
     }
 
     async fn delete(&self, id: &str) -> Result<()> {
         self.within(Verb::Delete, self.shared.delete(&self.links, id))
             .await?;
-        self.close_way_out(id);
+        self.close_egress(id);
         self.history.forget(id);
         self.sizes.forget(id);
         Ok(())
@@ -156,25 +156,25 @@ impl Instances for Docker {
         if !check::is_container_id(&instance.id) {
             return Err(no_instance(&instance.id));
         }
-        let endpoint = Endpoint::Custom(self.links.way(&instance.id));
+        let endpoint = Endpoint::Custom(self.links.dialler(&instance.id));
         agent_client::with_token(endpoint, &instance.access_token)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
-        let found = self.within(Verb::SetNetwork, self.shared.get(id)).await?;
-        if let DockerNetwork::Named(name) = &self.shared.config.network {
+        let container = self.within(Verb::SetNetwork, self.shared.get(id)).await?;
+        if let DockerNetwork::Existing(name) = &self.shared.config.network {
             return Ok(vec![format!(
-                "nothing of the policy holds on Docker's network `{name}`: all that can be reached there can be reached"
+                "the policy is not enforced on Docker's network `{name}`: sandboxes can reach everything that the network reaches"
             )]);
         }
         let Some(gateway) = &self.gateway else {
             return Ok(vec![
-                "there is no gateway here, so nothing can be reached".to_owned(),
+                "this server has no gateway: the sandbox has no network access".to_owned(),
             ]);
         };
-        // One that is stopped is given its way out when it starts.
-        if found.instance.state.is_live() {
-            let endpoint = Endpoint::Custom(self.links.way(id));
+        // A stopped instance gets its egress when it starts.
+        if container.instance.state.is_live() {
+            let endpoint = Endpoint::Custom(self.links.dialler(id));
             gateway.attach(id, endpoint, grant.clone());
         }
         Ok(Vec::new())
@@ -188,11 +188,11 @@ impl Templates for Docker {
     }
 
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let keep = async {
-            let _calm = self.links.calm(id).await;
+        let snapshot = async {
+            let _guard = self.links.block(id).await;
             self.shared.snapshot(id, name).await
         };
-        self.within(Verb::Snapshot, keep).await
+        self.within(Verb::Snapshot, snapshot).await
     }
 
     async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
@@ -205,18 +205,18 @@ impl Templates for Docker {
         self.within(Verb::RemoveTemplate, remove).await
     }
 
-    /// Containers are made when they are asked for; the image is there by then.
-    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
+    /// Containers are created on request; the default image is pulled in advance.
+    async fn keep_ready(&self, pool: &[Ready]) -> Result<()> {
         let prepare = async {
-            // Containers are not kept ready, but what all of them need is: the default image. Others are fetched by whoever wants them.
-            if wanted
+            // Containers cannot be created in advance, but the default image can be pulled. Other images are pulled on request.
+            if pool
                 .iter()
                 .any(|ready| ready.template.is_none() && ready.count > 0)
                 && let Err(fault) = self.shared.image(&self.info.default_template, false).await
             {
                 tracing::warn!(
                     image = self.info.default_template,
-                    "There is no default image: {}",
+                    "Failed to get the default image: {}",
                     fault.text()
                 );
             }
@@ -229,8 +229,8 @@ impl Templates for Docker {
 #[async_trait]
 impl Volumes for Docker {
     async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
-        let make = self.shared.create_volume(volume);
-        self.within(Verb::CreateVolume, make).await
+        let create = self.shared.create_volume(volume);
+        self.within(Verb::CreateVolume, create).await
     }
 
     async fn delete_volume(&self, id: &str) -> Result<()> {
@@ -238,17 +238,17 @@ impl Volumes for Docker {
         if !check::is_volume_id(id) {
             return Ok(());
         }
-        let most = self.shared.config.timeouts.of(verb);
-        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
-        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
+        let timeout = self.shared.config.timeouts.of(verb);
+        let deleted = tokio::time::timeout(timeout, self.volume_helpers.delete(id)).await;
+        deleted.unwrap_or_else(|_| Err(timed_out(verb, timeout)))?;
         self.within(verb, self.shared.delete_volume(id)).await
     }
 
     async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        // Before it takes somebody's place.
-        let need = self.shared.need_volume(id);
-        self.within(Verb::OpenVolume, need).await?;
-        self.keepers.open(id).await
+        // Checked before a slot of the volume helpers is used.
+        let check = self.shared.require_volume(id);
+        self.within(Verb::OpenVolume, check).await?;
+        self.volume_helpers.open(id).await
     }
 }
 
@@ -262,7 +262,7 @@ impl UsageReports for Docker {
         if let Some(points) = self.history.between(id, from_ms, to_ms) {
             return Ok(points);
         }
-        // Not seen since this server started, or not there.
+        // Not seen since this server started, or missing.
         let inspected = self.inspect(id).await?;
         inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
     }

@@ -1,4 +1,4 @@
-//! The container of a sandbox: what it may, what it has, what runs in it.
+//! The body of a container: privileges, mounts, limits and program.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use super::config::DockerNetwork;
 use super::daemon_info::DaemonInfo;
 use super::labels;
 
-/// Where the agent's program is, in every container.
+/// Folder of the agent's program in every container.
 pub(super) const AGENT_FOLDER: &str = "/.sandyard";
-/// The agent's program.
+/// Path of the agent's program.
 pub(super) const AGENT_PATH: &str = "/.sandyard/agent";
-/// Where users work.
+/// The users' working directory.
 pub(super) const WORKSPACE_PATH: &str = "/workspace";
 
-/// Processes that are ours and not the user's: the agent with its threads, and those that link to it.
+/// Processes of the agent: its threads, and the programs of links.
 const OWN_PIDS: i64 = 32;
-/// Bytes of `/dev/shm`.
+/// Size of `/dev/shm` in bytes.
 const SHARED_MEMORY: i64 = 64 << 20;
 
-/// What the agent needs to serve users who are not root, and nothing else.
+/// Capabilities that the agent needs to serve users other than root.
 const CAPABILITIES: [&str; 9] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -33,13 +33,13 @@ const CAPABILITIES: [&str; 9] = [
     "KILL",
     "SETGID",
     "SETUID",
-    // With these the agent gives up the others before anybody else runs.
+    // With these the agent drops the others before any command runs.
     "SETPCAP",
     "NET_BIND_SERVICE",
 ];
 
-/// Paths that are read-only in a container: Docker's own defaults, and `/proc/pressure`, where anybody could make the host's
-/// kernel measure for them. Which paths are hidden stays Docker's choice, since newer daemons hide more.
+/// Paths that are read-only in a container: Docker's defaults, and `/proc/pressure`, through which a user could make the host's
+/// kernel measure. Masked paths are left to Docker, because newer daemons mask more.
 const READ_ONLY_PATHS: [&str; 6] = [
     "/proc/bus",
     "/proc/fs",
@@ -49,7 +49,7 @@ const READ_ONLY_PATHS: [&str; 6] = [
     "/proc/sysrq-trigger",
 ];
 
-/// What a container is made of.
+/// Everything that a container is created from.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) image: &'a str,
@@ -57,18 +57,18 @@ pub(super) struct Plan<'a> {
     pub(super) labels: HashMap<String, String>,
     pub(super) limits: &'a Limits,
     pub(super) mounts: Vec<DockerMount>,
-    /// What the role in the container is told.
+    /// Options of the agent's role `contained`.
     pub(super) options: Vec<String>,
     pub(super) network: &'a DockerNetwork,
     pub(super) runtime: Option<&'a str>,
     pub(super) has_new_privileges: bool,
-    /// A system call filter, as JSON.
+    /// A seccomp profile, as JSON.
     pub(super) seccomp: Option<&'a str>,
 }
 
 impl Plan<'_> {
-    /// In the daemon's words.
-    pub(super) fn body(self, place: &DaemonInfo) -> ContainerCreateBody {
+    /// The request to the daemon.
+    pub(super) fn body(self, daemon: &DaemonInfo) -> ContainerCreateBody {
         let mut entrypoint = vec![AGENT_PATH.to_owned(), "contained".to_owned()];
         entrypoint.extend(self.options.iter().cloned());
         ContainerCreateBody {
@@ -79,30 +79,30 @@ impl Plan<'_> {
             cmd: Some(Vec::new()),
             working_dir: Some("/".to_owned()),
             labels: Some(labels::all(self.labels.clone())),
-            // An image's own check would run beside the agent, as root.
+            // An image's own health check would run beside the agent, as root.
             healthcheck: Some(HealthConfig {
                 test: Some(vec!["NONE".to_owned()]),
                 ..HealthConfig::default()
             }),
             stop_signal: Some("SIGTERM".to_owned()),
-            host_config: Some(self.host(place)),
+            host_config: Some(self.host(daemon)),
             ..ContainerCreateBody::default()
         }
     }
 
-    fn host(self, place: &DaemonInfo) -> HostConfig {
+    fn host(self, daemon: &DaemonInfo) -> HostConfig {
         let bounded = |can: bool, value: i64| can.then_some(value);
-        let memory = bounded(place.can_bound_memory, signed(self.limits.memory_bytes));
-        let cpu_millis = self.limits.cpu_millis.min(place.cpu_millis);
+        let memory = bounded(daemon.can_bound_memory, signed(self.limits.memory_bytes));
+        let cpu_millis = self.limits.cpu_millis.min(daemon.cpu_millis);
         let size = self.limits.disk_bytes.to_string();
         let mut capabilities: Vec<String> = CAPABILITIES.map(str::to_owned).into();
         let network = match self.network {
             DockerNetwork::Gateway => {
-                // To lead connections to the agent; given up before anybody else runs.
+                // Needed to redirect connections to the agent; dropped before any command runs.
                 capabilities.extend(["NET_ADMIN", "NET_RAW"].map(str::to_owned));
                 "none"
             }
-            DockerNetwork::Named(name) => name,
+            DockerNetwork::Existing(name) => name,
         };
         let mut security = Vec::new();
         if !self.has_new_privileges {
@@ -111,11 +111,14 @@ impl Plan<'_> {
         security.extend(self.seccomp.map(|profile| format!("seccomp={profile}")));
         HostConfig {
             memory,
-            // The same: nothing of it is swapped out.
+            // Equal to the memory limit, so that nothing is swapped.
             memory_swap: memory,
-            nano_cpus: bounded(place.can_bound_cpu, i64::from(cpu_millis) * 1_000_000),
-            pids_limit: bounded(place.can_bound_pids, i64::from(self.limits.pids) + OWN_PIDS),
-            storage_opt: place
+            nano_cpus: bounded(daemon.can_bound_cpu, i64::from(cpu_millis) * 1_000_000),
+            pids_limit: bounded(
+                daemon.can_bound_pids,
+                i64::from(self.limits.pids) + OWN_PIDS,
+            ),
+            storage_opt: daemon
                 .can_bound_disk
                 .then(|| HashMap::from([("size".to_owned(), size)])),
             cap_drop: Some(vec!["ALL".to_owned()]),
@@ -142,7 +145,7 @@ impl Plan<'_> {
     }
 }
 
-/// A volume of Docker's in a container.
+/// A Docker volume in a container.
 pub(super) fn volume(
     name: &str,
     path: &str,
@@ -159,7 +162,7 @@ pub(super) fn volume(
     }
 }
 
-/// A volume that stays what it is, whatever the image has at that place.
+/// A volume that does not get the image's files at its path.
 pub(super) fn plain_volume(name: &str, path: &str, is_read_only: bool) -> DockerMount {
     let options = MountVolumeOptions {
         no_copy: Some(true),
@@ -190,18 +193,18 @@ fn signed(bytes: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn place(can: bool) -> DaemonInfo {
+    fn daemon(is_able: bool) -> DaemonInfo {
         DaemonInfo {
             cpu_millis: 2000,
-            can_bound_memory: can,
-            can_bound_cpu: can,
-            can_bound_pids: can,
-            can_bound_disk: can,
-            can_bound_volumes: can,
+            can_bound_memory: is_able,
+            can_bound_cpu: is_able,
+            can_bound_pids: is_able,
+            can_bound_disk: is_able,
+            can_bound_volumes: is_able,
         }
     }
 
-    fn host(network: &DockerNetwork, can: bool) -> HostConfig {
+    fn host(network: &DockerNetwork, is_able: bool) -> HostConfig {
         let limits = Limits {
             cpu_millis: 4000,
             ..Limits::default()
@@ -218,15 +221,17 @@ mod tests {
             has_new_privileges: false,
             seccomp: None,
         };
-        plan.body(&place(can)).host_config.expect("a host part")
+        plan.body(&daemon(is_able))
+            .host_config
+            .expect("a host part")
     }
 
     #[test]
-    fn limits_are_asked_for_where_they_hold() {
+    fn limits_are_set_where_the_daemon_enforces_them() {
         let host = host(&DockerNetwork::Gateway, true);
         assert_eq!(host.memory, Some(2 << 30));
         assert_eq!(host.memory_swap, host.memory);
-        // More than there are would be refused, and bounds nothing.
+        // The daemon refuses more processors than the host has.
         assert_eq!(host.nano_cpus, Some(2_000_000_000));
         assert_eq!(host.pids_limit, Some(1024 + OWN_PIDS));
         let none = self::host(&DockerNetwork::Gateway, false);
@@ -238,18 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn no_file_that_the_host_shares_can_be_written() {
+    fn files_that_the_host_shares_are_read_only() {
         let host = host(&DockerNetwork::Gateway, true);
         let paths = host.readonly_paths.unwrap_or_default();
         for path in ["/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"] {
-            assert!(paths.iter().any(|known| known == path), "{path}");
+            assert!(paths.iter().any(|existing| existing == path), "{path}");
         }
         // Left to the daemon.
         assert_eq!(host.masked_paths, None);
     }
 
     #[test]
-    fn only_the_gateway_needs_rights_over_the_network() {
+    fn only_the_gateway_needs_network_capabilities() {
         let has = |host: &HostConfig| {
             let added = host.cap_add.as_deref().unwrap_or_default();
             added.iter().any(|name| name == "NET_ADMIN")
@@ -257,7 +262,7 @@ mod tests {
         let gateway = host(&DockerNetwork::Gateway, true);
         assert!(has(&gateway));
         assert_eq!(gateway.network_mode.as_deref(), Some("none"));
-        let named = host(&DockerNetwork::Named("bridge".to_owned()), true);
+        let named = host(&DockerNetwork::Existing("bridge".to_owned()), true);
         assert!(!has(&named));
         assert_eq!(named.network_mode.as_deref(), Some("bridge"));
         let options = named.security_opt.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Refuses what makes no sense before the daemon is asked.
+//! Checks specs and names before any request to the daemon.
 
 use std::path::Path;
 
@@ -13,84 +13,89 @@ const MAX_PATH: usize = 1024;
 const MAX_NAME: usize = 255;
 const MAX_PROJECT: usize = 128;
 
-/// What is not the user's to cover: the kernel's folders and ours.
-const TAKEN: [&str; 4] = ["proc", "sys", "dev", ".sandyard"];
+/// Folders that no volume may cover: the kernel's and the agent's.
+const RESERVED: [&str; 4] = ["proc", "sys", "dev", ".sandyard"];
 
-/// Checks everything about a wish that can be checked here.
-pub(super) fn spec(spec: &InstanceSpec, most: &Limits) -> DaemonResult {
+/// Checks a spec as far as that is possible without the daemon.
+pub(super) fn spec(spec: &InstanceSpec, max_limits: &Limits) -> DaemonResult {
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             let short: String = name.chars().take(80).collect();
             let name = short.escape_debug();
-            return Err(invalid(format!(
-                "`{name}` cannot be the name of a variable"
-            )));
+            return Err(invalid(format!("`{name}` is not a valid variable name")));
         }
     }
-    let in_range = spec.limits.check(most);
+    let in_range = spec.limits.check(max_limits);
     in_range.map_err(|error| invalid(error.to_string()))?;
     mounts(&spec.mounts)
 }
 
-/// Refuses mounts that could not work.
+/// Refuses mounts that cannot work.
 fn mounts(mounts: &[Mount]) -> DaemonResult {
     if mounts.len() > MAX_MOUNTS {
         return Err(invalid(format!("more than {MAX_MOUNTS} volumes")));
     }
-    let mut seen: Vec<Vec<&str>> = Vec::new();
+    let mut paths: Vec<Vec<&str>> = Vec::new();
     for mount in mounts {
-        let path = pieces(&mount.path)?;
+        let path = components(&mount.path)?;
         let is_nested = |other: &Vec<&str>| other.starts_with(&path) || path.starts_with(other);
-        if seen.iter().any(is_nested) {
+        if paths.iter().any(is_nested) {
             return Err(bad_path(
                 &mount.path,
-                "another volume is there, above or below",
+                "it is equal to, above or below the path of another volume",
             ));
         }
-        seen.push(path);
+        paths.push(path);
     }
     Ok(())
 }
 
-fn pieces(path: &str) -> DaemonResult<Vec<&str>> {
+fn components(path: &str) -> DaemonResult<Vec<&str>> {
     if path.len() > MAX_PATH || path.contains('\0') || !path.starts_with('/') {
         return Err(bad_path(
             path,
-            "it does not begin with `/`, is too long or has a NUL byte",
+            "it does not start with `/`, is too long or contains a NUL byte",
         ));
     }
-    let pieces: Vec<&str> = path.split('/').filter(|piece| !piece.is_empty()).collect();
-    match pieces.first() {
-        None => return Err(bad_path(path, "that is the root of all")),
-        Some(first) if TAKEN.contains(first) => {
-            return Err(bad_path(path, "that is the system's"));
+    let components: Vec<&str> = path
+        .split('/')
+        .filter(|component| !component.is_empty())
+        .collect();
+    match components.first() {
+        None => return Err(bad_path(path, "it is the root folder")),
+        Some(first) if RESERVED.contains(first) => {
+            return Err(bad_path(path, "it belongs to the system"));
         }
         Some(_) => {}
     }
-    let is_odd = |piece: &&str| *piece == "." || *piece == ".." || piece.len() > MAX_NAME;
-    if pieces.iter().any(is_odd) {
+    let is_invalid =
+        |component: &&str| *component == "." || *component == ".." || component.len() > MAX_NAME;
+    if components.iter().any(is_invalid) {
         return Err(bad_path(
             path,
-            "it has `.` or `..` in it, or a name that is too long",
+            "it contains `.`, `..` or a name that is too long",
         ));
     }
-    Ok(pieces)
+    Ok(components)
 }
 
-fn bad_path(path: &str, why: &str) -> super::error::Fault {
+fn bad_path(path: &str, reason: &str) -> super::error::Fault {
     let short: String = path.chars().take(100).collect();
-    let message = format!("no volume can be at `{}`: {why}", short.escape_debug());
-    let hint = "use absolute paths, each beside the others, such as `/mnt/data`";
+    let message = format!(
+        "no volume can be mounted at `{}`: {reason}",
+        short.escape_debug()
+    );
+    let hint = "use absolute paths that do not contain each other, such as `/mnt/data`";
     let error = ProviderError::new(ProviderErrorKind::Invalid, message);
     error.hint(Some(hint.to_owned())).into()
 }
 
-/// Says whether a text can be the id of a volume.
+/// Whether a text can be the id of a volume.
 pub(super) fn is_volume_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The folder on the daemon's host that is to be `/workspace`; none: there is no such thing here.
+/// The folder on the daemon's host that becomes `/workspace`; `None` if projects have no folders.
 pub(super) fn project_folder(
     config: &DockerConfig,
     project: Option<&str>,
@@ -98,19 +103,19 @@ pub(super) fn project_folder(
     let (Some(folder), Some(project)) = (&config.projects, project) else {
         return Ok(None);
     };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    let is_one = !project.is_empty() && project.len() <= MAX_PROJECT;
-    if !is_one || !project.bytes().all(is_plain) || project.starts_with('.') {
-        let message = "a project that is a folder has letters, digits, `.`, `_` and `-` in its name alone, and no `.` first";
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let is_valid_length = !project.is_empty() && project.len() <= MAX_PROJECT;
+    if !is_valid_length || !project.bytes().all(is_allowed) || project.starts_with('.') {
+        let message = "the name of a project with a folder may only contain letters, digits, `.`, `_` and `-`, and must not start with `.`";
         return Err(invalid(message));
     }
     let path = Path::new(folder).join(project);
     let path = path.to_str().map(str::to_owned);
     path.map(Some)
-        .ok_or_else(|| invalid("the folder of projects has an odd name"))
+        .ok_or_else(|| invalid("the path of the projects folder is not valid UTF-8"))
 }
 
-/// Says whether a text can be a container's id.
+/// Whether a text can be the id of a container.
 pub(super) fn is_container_id(id: &str) -> bool {
     id.len() == 64
         && id
@@ -118,36 +123,37 @@ pub(super) fn is_container_id(id: &str) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Says whether a text can be the name of a volume at the daemon's, where it becomes part of a path.
+/// Whether a text can be the name of a Docker volume, which becomes part of a path.
 pub(super) fn is_volume_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let first = name.as_bytes().first();
     name.len() <= MAX_NAME
-        && name.bytes().all(is_plain)
+        && name.bytes().all(is_allowed)
         && first.is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Says whether `name` can name a template of ours: it becomes part of an image's name.
+/// Whether a text can be the name of a template, which becomes part of an image's name.
 pub(super) fn is_template_name(name: &str) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_allowed = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
-    // Docker wants single dots, at most two underlines and any number of dashes between the plain ones.
-    let joins = name.split(|letter: char| is_plain(&(letter as u8)) && letter.is_ascii());
-    let is_join =
-        |join: &str| matches!(join, "" | "." | "_" | "__") || join.bytes().all(|b| b == b'-');
+    // Docker allows single dots, at most two underscores and any number of dashes between letters and digits.
+    let separators = name.split(|letter: char| is_allowed(&(letter as u8)) && letter.is_ascii());
+    let is_separator = |separator: &str| {
+        matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|b| b == b'-')
+    };
     (1..=64).contains(&bytes.len())
-        && bytes.first().is_some_and(is_plain)
-        && bytes.last().is_some_and(is_plain)
-        && joins.into_iter().all(is_join)
+        && bytes.first().is_some_and(is_allowed)
+        && bytes.last().is_some_and(is_allowed)
+        && separators.into_iter().all(is_separator)
 }
 
-/// Says whether a text can be the name of an image, with or without a registry, a tag and a digest.
+/// Whether a text can be the name of an image, with or without a registry, a tag and a digest.
 pub(super) fn is_image_name(name: &str) -> bool {
-    let is_plain = |byte: u8| {
+    let is_allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/' | b':' | b'@')
     };
     (1..=255).contains(&name.len())
-        && name.bytes().all(is_plain)
+        && name.bytes().all(is_allowed)
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && !name.ends_with(['/', ':', '@', '.'])
         && !name.contains("..")
@@ -188,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_volumes_stay_in_their_place() {
+    fn names_of_volumes() {
         assert!(is_volume_name("sandyard-ws-one_1.2"));
         for name in ["", "..", ".a", "a/../b", "a?b", "a#b", "a%2f", "a b"] {
             assert!(!is_volume_name(name), "{name:?}");

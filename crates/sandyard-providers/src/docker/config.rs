@@ -1,4 +1,4 @@
-//! What the Docker provider is told.
+//! Configuration of the Docker provider.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,39 +10,39 @@ use crate::CallTimeouts;
 /// Everything the Docker provider needs to know.
 #[derive(Clone)]
 pub struct DockerConfig {
-    /// Where the daemon is: `unix:///run/docker.sock`, `tcp://host:2376`. None: Docker's usual socket.
+    /// Address of the daemon: `unix:///run/docker.sock`, `tcp://host:2376`. `None` for Docker's default socket.
     pub host: Option<String>,
-    /// The folder of `ca.pem`, `cert.pem` and `key.pem`; none: no TLS.
+    /// Folder of `ca.pem`, `cert.pem` and `key.pem`; `None` for no TLS.
     pub cert_path: Option<PathBuf>,
-    /// The installation whose containers are ours.
+    /// The installation whose containers the provider lists.
     pub installation: String,
-    /// Seals what a container is to remember and nobody else is to read.
+    /// Encrypts the secret label of containers.
     pub sealing_key: [u8; 32],
-    /// The program put into every container: this one, or one with its roles `contained` and `link`.
+    /// The program that is mounted in every container: this program, or one with its roles `contained` and `link`.
     pub program: PathBuf,
-    /// What a container is made from when nothing is named.
+    /// The image of a container whose create request names none.
     pub image: String,
-    /// When images are fetched from a registry.
+    /// When images are pulled from a registry.
     pub pull: Pull,
-    /// The runtime of containers, such as `runsc` or `kata`; none: the daemon's default.
+    /// The runtime of containers, such as `runsc` or `kata`; `None` for the daemon's default.
     pub runtime: Option<String>,
-    /// How containers are connected.
+    /// The network of containers.
     pub network: DockerNetwork,
-    /// Who commands run as; none: the image's user, or `user` where that is root.
+    /// User of commands; `None` for the image's user, or `user` where that is root.
     pub user: Option<String>,
-    /// Whether programs inside can gain rights by being executed (`sudo`).
+    /// Whether programs in containers can gain privileges (`sudo`).
     pub has_new_privileges: bool,
-    /// A system call filter instead of Docker's own.
+    /// A seccomp profile instead of Docker's own.
     pub seccomp: Option<PathBuf>,
-    /// Where `/workspace` is kept.
+    /// Where `/workspace` is stored.
     pub workspace: Workspace,
     /// The folder of projects on the daemon's host: `<projects>/<project>` becomes `/workspace`.
     pub projects: Option<PathBuf>,
-    /// The default limits and the most a caller may ask for.
+    /// The default limits, and the largest limits that a caller may request.
     pub limits: (Limits, Limits),
-    /// Where the tool server inside is found.
+    /// Port of the tool server in a container.
     pub tools_port: u16,
-    /// How long calls may take.
+    /// Timeouts of calls.
     pub timeouts: CallTimeouts,
 }
 
@@ -70,10 +70,10 @@ impl fmt::Debug for DockerConfig {
     }
 }
 
-/// When images are fetched.
+/// When images are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
-    /// When there is none of that name.
+    /// When the image is missing.
     Missing,
     /// Before every create.
     Always,
@@ -81,20 +81,20 @@ pub enum Pull {
     Never,
 }
 
-/// How containers are connected.
+/// The network of containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DockerNetwork {
-    /// By nothing but the gateway of this server, which judges and records.
+    /// Only this server's gateway, which applies and records the policy.
     Gateway,
-    /// To a network of Docker's, which nobody judges.
-    Named(String),
+    /// A Docker network, without policy.
+    Existing(String),
 }
 
-/// Where `/workspace` is kept.
+/// Where `/workspace` is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workspace {
-    /// In a volume of its own, which goes with the sandbox.
+    /// In a volume, which is deleted with the sandbox.
     Volume,
-    /// With the rest of the files.
+    /// In the container's file system.
     Layer,
 }

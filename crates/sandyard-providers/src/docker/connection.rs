@@ -1,4 +1,5 @@
-//! Connections to a daemon: by a socket, by a port, by a port with certificates. Every question has one of its own, since some
+//! Connections to a daemon: to a Unix socket, to a port, to a port with TLS. Every request has its own connection, because some
+//! become streams.
 //! become streams.
 
 use std::fmt;
@@ -24,16 +25,16 @@ use sandyard_tls::roots;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use super::error::{DaemonResult, cut, known};
+use super::error::{DaemonResult, fault, shorten};
 
-/// Where a daemon listens without TLS and with it, when an address has no port.
+/// Default ports without and with TLS.
 const PORTS: (u16, u16) = (2375, 2376);
 
-/// The way to a daemon.
+/// Connects to a daemon.
 #[derive(Clone)]
-pub(super) struct DaemonConnection(Arc<Way>);
+pub(super) struct DaemonConnection(Arc<Address>);
 
-enum Way {
+enum Address {
     Socket(PathBuf),
     Port(String, u16),
     Secure(String, u16, ServerName<'static>, TlsConnector),
@@ -48,41 +49,43 @@ impl fmt::Debug for DaemonConnection {
 }
 
 impl DaemonConnection {
-    /// By a socket of this host.
+    /// To a Unix socket on this host.
     pub(super) fn socket(path: &Path) -> Self {
-        Self(Arc::new(Way::Socket(path.to_owned())))
+        Self(Arc::new(Address::Socket(path.to_owned())))
     }
 
-    /// By a port, in plain words.
+    /// To a port, without TLS.
     pub(super) fn port(address: &str) -> Option<Self> {
         let (host, port) = split(address, PORTS.0)?;
-        Some(Self(Arc::new(Way::Port(host, port))))
+        Some(Self(Arc::new(Address::Port(host, port))))
     }
 
-    /// By a port with TLS: who answers must be of the authority in `ca.pem` and no other, and is shown our own certificate.
+    /// To a port with TLS: the daemon's certificate must be signed by `ca.pem` and nothing else, and gets this client's
+    /// certificate.
     pub(super) fn secure(address: &str, folder: &Path) -> io::Result<Self> {
-        let odd = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
-        let (host, port) = split(address, PORTS.1).ok_or_else(|| odd("no address"))?;
+        let invalid =
+            |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
+        let (host, port) = split(address, PORTS.1).ok_or_else(|| invalid("not a valid address"))?;
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
         let read = |file: &str| std::fs::read(folder.join(file));
         let mut roots = RootCertStore::empty();
         roots::add_pem(&mut roots, &read("ca.pem")?).map_err(io::Error::other)?;
-        let own: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read("cert.pem")?).collect();
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read("cert.pem")?).collect();
         let key = PrivateKeyDer::from_pem_slice(&read("key.pem")?).map_err(io::Error::other)?;
         let config = roots::client_builder(roots)
-            .with_client_auth_cert(own.map_err(io::Error::other)?, key)
+            .with_client_auth_cert(chain.map_err(io::Error::other)?, key)
             .map_err(io::Error::other)?;
         let connector = TlsConnector::from(Arc::new(config));
-        Ok(Self(Arc::new(Way::Secure(host, port, name, connector))))
+        Ok(Self(Arc::new(Address::Secure(host, port, name, connector))))
     }
 
     fn host(&self) -> String {
         match self.0.as_ref() {
-            Way::Socket(_) => "docker".to_owned(),
-            Way::Port(host, port) | Way::Secure(host, port, ..) if host.contains(':') => {
+            Address::Socket(_) => "docker".to_owned(),
+            Address::Port(host, port) | Address::Secure(host, port, ..) if host.contains(':') => {
                 format!("[{host}]:{port}")
             }
-            Way::Port(host, port) | Way::Secure(host, port, ..) => format!("{host}:{port}"),
+            Address::Port(host, port) | Address::Secure(host, port, ..) => format!("{host}:{port}"),
         }
     }
 
@@ -93,16 +96,16 @@ impl DaemonConnection {
             Ok::<_, io::Error>(stream)
         };
         Ok(match self.0.as_ref() {
-            Way::Socket(path) => Box::new(UnixStream::connect(path).await?),
-            Way::Port(host, port) => Box::new(connect(host, *port).await?),
-            Way::Secure(host, port, name, connector) => {
+            Address::Socket(path) => Box::new(UnixStream::connect(path).await?),
+            Address::Port(host, port) => Box::new(connect(host, *port).await?),
+            Address::Secure(host, port, name, connector) => {
                 let stream = connect(host, *port).await?;
                 Box::new(connector.connect(name.clone(), stream).await?)
             }
         })
     }
 
-    /// Asks one question.
+    /// Sends one request.
     pub(super) async fn request(
         &self,
         mut request: BollardRequest,
@@ -114,45 +117,47 @@ impl DaemonConnection {
         let stream = TokioIo::new(self.dial().await?);
         let (mut sender, connection) = http1::handshake(stream).await?;
         tokio::spawn(async move {
-            // Whoever reads the answer is told how it ended.
+            // The reader of the response sees the error of a broken connection.
             let _ = connection.with_upgrades().await;
         });
         Ok(sender.send_request(request).await?)
     }
 
-    /// Asks for something of which there may be any amount, and reads so many bytes of it at most.
-    pub(super) async fn read(&self, path: &str, most: usize) -> DaemonResult<Bytes> {
+    /// Sends a GET request and reads at most `max_bytes` of the response.
+    pub(super) async fn read(&self, path: &str, max_bytes: usize) -> DaemonResult<Bytes> {
         let request = Request::get(path).body(body_full(Bytes::new()));
         let response = self.request(request.map_err(Error::from)?).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), most).collect().await;
+        let body = Limited::new(response.into_body(), max_bytes)
+            .collect()
+            .await;
         let body = match body {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                let message = format!("Docker has more than {} MiB to say", most >> 20);
-                return Err(known(ProviderErrorKind::Failed, message));
+                let message = format!("Docker's answer has more than {} MiB", max_bytes >> 20);
+                return Err(fault(ProviderErrorKind::Failed, message));
             }
             Err(error) => return Err(Error::from(io::Error::other(error)).into()),
         };
         if status.is_success() {
             return Ok(body);
         }
-        let told = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
-        let message = told["message"].as_str().unwrap_or_default();
+        let error_body = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+        let message = error_body["message"].as_str().unwrap_or_default();
         Err(Error::DockerResponseServerError {
             status_code: status.as_u16(),
-            message: cut(message),
+            message: shorten(message),
         }
         .into())
     }
 }
 
-/// The host and the port of an address without its scheme.
-fn split(address: &str, usual: u16) -> Option<(String, u16)> {
+/// Host and port of an address without its scheme.
+fn split(address: &str, default_port: u16) -> Option<(String, u16)> {
     let address = address.trim_end_matches('/');
     let (host, port) = match address.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
-        _ => (address, usual),
+        _ => (address, default_port),
     };
     let inner = host
         .strip_prefix('[')
@@ -173,8 +178,8 @@ mod tests {
         assert_eq!(split("docker.example/"), is("docker.example", 2375));
         assert_eq!(split("[::1]:80"), is("::1", 80));
         assert_eq!(split("[::1]"), is("::1", 2375));
-        for odd in ["", ":2375", "host:port", "host:1/path", "host/path"] {
-            assert_eq!(split(odd), None, "{odd}");
+        for invalid in ["", ":2375", "host:port", "host:1/path", "host/path"] {
+            assert_eq!(split(invalid), None, "{invalid}");
         }
     }
 }

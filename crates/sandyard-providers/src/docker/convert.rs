@@ -1,4 +1,4 @@
-//! The daemon's words and ours.
+//! Translates between the daemon's types and the provider's.
 
 use std::collections::HashMap;
 
@@ -10,51 +10,55 @@ use sandyard_core::{Limits, SandboxState};
 use sandyard_provider::{Instance, Mount, Usage};
 
 use super::labels::{
-    CREATED, INSTALLATION, LACKS, LIMITS, MOUNTS, PROJECT, SANDBOX, STOPPED, TEMPLATE, WORKSPACE,
+    CREATED, INSTALLATION, LIMITATIONS, LIMITS, MOUNTS, PROJECT, SANDBOX, STOPPED, TEMPLATE,
+    WORKSPACE,
 };
 use crate::date::parse_rfc3339_ms;
 use crate::usage_history::Counters;
 
-/// A container of ours, read.
+/// A sandbox's container.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
-    /// As the service is told of it.
+    /// The instance for the service.
     pub(super) instance: Instance,
-    /// Its name, without the mark of having been stopped.
+    /// Its name, without the suffix of stopped containers.
     pub(super) name: String,
-    /// Whether it has that mark.
-    pub(super) is_asked_to_stop: bool,
-    /// The image it is made from, by its digest.
+    /// Whether its name has that suffix.
+    pub(super) was_stop_requested: bool,
+    /// Digest of its image.
     pub(super) image: String,
-    /// The volume that is its `/workspace`.
+    /// The volume of its `/workspace`.
     pub(super) workspace: Option<String>,
-    /// The project it is for.
+    /// Its project.
     pub(super) project: Option<String>,
-    /// The volumes of users in it.
+    /// The users' volumes in it.
     pub(super) mounts: Vec<Mount>,
 }
 
-/// Reads a container; none: it is no sandbox of the installation's.
-pub(super) fn container(found: ContainerInspectResponse, installation: &str) -> Option<Container> {
-    let labels = found.config?.labels?;
+/// Reads a container; `None` if it is not a sandbox of the installation.
+pub(super) fn container(
+    container_: ContainerInspectResponse,
+    installation: &str,
+) -> Option<Container> {
+    let labels = container_.config?.labels?;
     if labels.get(INSTALLATION).map(String::as_str) != Some(installation) {
         return None;
     }
     let sandbox_id = labels.get(SANDBOX)?.parse().ok()?;
-    let state = found.state.unwrap_or_default();
-    let full_name = found.name.unwrap_or_default();
+    let state = container_.state.unwrap_or_default();
+    let full_name = container_.name.unwrap_or_default();
     let full_name = full_name.trim_start_matches('/');
     let name = full_name.strip_suffix(STOPPED).unwrap_or(full_name);
-    let is_asked_to_stop = name != full_name;
-    let made_ms = labels.get(CREATED).and_then(|text| text.parse().ok());
-    let created_ms = made_ms.or_else(|| daemon_time_ms(found.created.as_deref()?));
+    let was_stop_requested = name != full_name;
+    let recorded_ms = labels.get(CREATED).and_then(|text| text.parse().ok());
+    let created_ms = recorded_ms.or_else(|| daemon_time_ms(container_.created.as_deref()?));
     let now = sandbox_state(&state);
     let reason = match now {
-        SandboxState::Stopped if !is_asked_to_stop => Some(reason(&state)),
+        SandboxState::Stopped if !was_stop_requested => Some(reason(&state)),
         _ => None,
     };
     let instance = Instance {
-        id: found.id?,
+        id: container_.id?,
         sandbox_id: Some(sandbox_id),
         state: now,
         template: labels.get(TEMPLATE).cloned().unwrap_or_default(),
@@ -62,13 +66,13 @@ pub(super) fn container(found: ContainerInspectResponse, installation: &str) -> 
         created_ms: created_ms.unwrap_or_default(),
         started_ms: state.started_at.as_deref().and_then(daemon_time_ms),
         reason,
-        limitations: json(&labels, LACKS),
+        limitations: json(&labels, LIMITATIONS),
     };
     Some(Container {
         instance,
         name: name.to_owned(),
-        is_asked_to_stop,
-        image: found.image.unwrap_or_default(),
+        was_stop_requested,
+        image: container_.image.unwrap_or_default(),
         workspace: labels
             .get(WORKSPACE)
             .filter(|name| !name.is_empty())
@@ -102,24 +106,24 @@ fn sandbox_state(state: &ContainerState) -> SandboxState {
     }
 }
 
-/// Why it ended without being asked to.
+/// Why it exited without a request.
 fn reason(state: &ContainerState) -> String {
     if state.oom_killed == Some(true) {
-        return "it used more memory than it may".to_owned();
+        return "it exceeded its memory limit".to_owned();
     }
     if let Some(error) = state.error.as_deref().filter(|error| !error.is_empty()) {
-        return super::error::cut(error);
+        return super::error::shorten(error);
     }
     match state.exit_code {
         Some(137) => "its first process was killed".to_owned(),
         Some(code) => {
-            format!("its first process ended with code {code}, perhaps together with Docker")
+            format!("its first process exited with code {code}, perhaps together with Docker")
         }
         None => "its first process ended".to_owned(),
     }
 }
 
-/// What is used now.
+/// Current usage.
 pub(super) fn usage(stats: Option<&ContainerStatsResponse>, disk_bytes: Option<u64>) -> Usage {
     let Some(stats) = stats else {
         return Usage {
@@ -139,7 +143,7 @@ pub(super) fn usage(stats: Option<&ContainerStatsResponse>, disk_bytes: Option<u
     }
 }
 
-/// The same for the history; none: it does not run.
+/// The same for the history; `None` if it does not run.
 pub(super) fn counters(stats: &ContainerStatsResponse, disk_bytes: u64) -> Option<Counters> {
     let memory = stats.memory_stats.as_ref()?.usage?;
     let cache_bytes = cache(stats).unwrap_or(0);
@@ -162,15 +166,15 @@ fn cache(stats: &ContainerStatsResponse) -> Option<u64> {
     parts.get("file").or_else(|| parts.get("cache")).copied()
 }
 
-/// A container as far as a list tells of it.
-pub(super) fn as_inspected(listed: ContainerSummary) -> ContainerInspectResponse {
+/// A list entry in the form of an inspected container.
+pub(super) fn as_inspected(summary: ContainerSummary) -> ContainerInspectResponse {
     use bollard::models::ContainerSummaryStateEnum::{PAUSED, RESTARTING, RUNNING, STOPPING};
-    let state = listed.state;
+    let state = summary.state;
     let status = state.and_then(|state| state.to_string().parse().ok());
     ContainerInspectResponse {
-        id: listed.id,
-        name: listed.names.and_then(|names| names.into_iter().next()),
-        image: listed.image_id,
+        id: summary.id,
+        name: summary.names.and_then(|names| names.into_iter().next()),
+        image: summary.image_id,
         state: Some(ContainerState {
             running: Some(matches!(
                 state,
@@ -181,14 +185,14 @@ pub(super) fn as_inspected(listed: ContainerSummary) -> ContainerInspectResponse
             ..ContainerState::default()
         }),
         config: Some(ContainerConfig {
-            labels: listed.labels,
+            labels: summary.labels,
             ..ContainerConfig::default()
         }),
         ..ContainerInspectResponse::default()
     }
 }
 
-/// A moment of the daemon's, in milliseconds since the Unix epoch. The daemon writes the year 1 for «never».
+/// A time of the daemon, in milliseconds since the Unix epoch. The daemon writes the year 1 for «never».
 pub(super) fn daemon_time_ms(text: &str) -> Option<i64> {
     parse_rfc3339_ms(text).filter(|ms| *ms >= 0)
 }
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_tells_enough_to_know_a_sandbox() {
+    fn a_list_entry_is_enough_to_identify_a_sandbox() {
         use bollard::models::ContainerSummaryStateEnum as State;
         let read = |state, name: &str| {
             let labels = [
@@ -207,14 +211,14 @@ mod tests {
                 (TEMPLATE, "debian"),
             ];
             let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            let listed = ContainerSummary {
+            let summary = ContainerSummary {
                 id: Some("0f".repeat(32)),
                 names: Some(vec![name.to_owned()]),
                 labels: Some(labels.into()),
                 state: Some(state),
                 ..ContainerSummary::default()
             };
-            container(as_inspected(listed), "ours").expect("it is ours")
+            container(as_inspected(summary), "ours").expect("it is a sandbox")
         };
         let running = read(State::RUNNING, "/sandyard-one-1");
         assert_eq!(running.instance.state, SandboxState::Running);
@@ -224,13 +228,13 @@ mod tests {
         assert_eq!(paused.instance.state, SandboxState::Paused);
         let stopped = read(State::EXITED, "/sandyard-one-1-stopped");
         assert_eq!(stopped.instance.state, SandboxState::Stopped);
-        assert!(stopped.is_asked_to_stop);
+        assert!(stopped.was_stop_requested);
         let created = read(State::CREATED, "/sandyard-one-1");
         assert_eq!(created.instance.state, SandboxState::Creating);
     }
 
     #[test]
-    fn states_are_told_apart() {
+    fn states_are_converted() {
         let state = |running, paused, status| {
             sandbox_state(&ContainerState {
                 running: Some(running),
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_daemons_never_is_no_time() {
+    fn the_daemons_never_is_none() {
         assert_eq!(daemon_time_ms("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(daemon_time_ms("0001-01-01T00:00:00Z"), None);
     }

@@ -1,7 +1,7 @@
-//! Snapshots and forks: images made of containers.
+//! Snapshots and forks: images of containers.
 //!
-//! A commit keeps the container's own layer. What is in the volume of `/workspace` is not in it, so that is copied into a
-//! container of the new image which is never started, and that is committed in turn; a new volume is then filled from the image:
+//! A commit saves the container's own layer, but not the volume of `/workspace`. Its files are copied into a container of the new
+//! image, which is never started and committed in turn. A new volume is then filled from the image:
 //!
 //! ```text
 //! container ──commit──▶ image 1 ──create──▶ helper ──commit──▶ image 2
@@ -24,13 +24,13 @@ use super::body::WORKSPACE_PATH;
 use super::check;
 use super::convert::Container;
 use super::daemon::Shared;
-use super::error::{DaemonResult, Fault, if_there, invalid, known};
+use super::error::{DaemonResult, Fault, fault, if_exists, invalid};
 use super::image::Image;
-use super::labels::{self, BASE, HELPER, IMAGE, INSTALLATION, random_text};
+use super::labels::{self, BASE, COPIER, IMAGE, INSTALLATION, random_text};
 use super::link::Links;
 use super::templates::template;
 
-/// Thaws a container that was frozen for a copy, whatever becomes of that.
+/// Unpauses a container that was paused for a copy, also after an error.
 struct Thaw {
     shared: Arc<Shared>,
     id: Option<String>,
@@ -62,52 +62,53 @@ impl Drop for Thaw {
     }
 }
 
-/// A container or an image that is only needed on the way.
-struct Scrap {
+/// A container or an image that exists during a copy only.
+struct Temporary {
     shared: Arc<Shared>,
     container: Option<String>,
     image: Option<String>,
 }
 
-impl Scrap {
+impl Temporary {
     async fn clear(&mut self) -> DaemonResult {
         let (container, image) = (self.container.take(), self.image.take());
-        self.shared.scrap(container, image).await
+        self.shared.remove_temporary(container, image).await
     }
 }
 
-impl Drop for Scrap {
+impl Drop for Temporary {
     fn drop(&mut self) {
         let (container, image) = (self.container.take(), self.image.take());
         if container.is_some() || image.is_some() {
             let shared = self.shared.clone();
-            // What this cannot remove is found by the next sweep.
-            tokio::spawn(async move { shared.scrap(container, image).await.is_ok() });
+            // The next sweep finds what could not be removed.
+            tokio::spawn(async move { shared.remove_temporary(container, image).await.is_ok() });
         }
     }
 }
 
 impl Shared {
-    /// Keeps a container's files as a template.
+    /// Saves a container's files as a template.
     pub(super) async fn snapshot(
         self: &Arc<Self>,
         id: &str,
         name: &str,
     ) -> DaemonResult<TemplateInfo> {
         let source = self.get(id).await?;
-        self.need_free_name(name).await?;
+        self.require_free_name(name).await?;
         let image = self.copy(&source, Some(name)).await?;
-        let found = self.daemon.inspect_image(&image).await?;
-        Ok(template(name.to_owned(), &found))
+        let image_info = self.daemon.inspect_image(&image).await?;
+        Ok(template(name.to_owned(), &image_info))
     }
 
-    /// Makes a container from another's files, with the other's limits and volumes. The other is kept calm until it is copied.
+    /// Creates a container from the files of another, with its limits and volumes. `guard` keeps links from being opened until the
+    /// source is copied.
     pub(super) async fn fork<C>(
         self: &Arc<Self>,
         links: &Links,
         id: &str,
         spec: &InstanceSpec,
-        calm: C,
+        guard: C,
     ) -> DaemonResult<Container> {
         let source = self.get(id).await?;
         let spec = InstanceSpec {
@@ -119,79 +120,85 @@ impl Shared {
         };
         check::spec(&spec, &self.config.limits.1)?;
         let image = self.copy(&source, None).await?;
-        drop(calm);
-        // The new container holds the image; with it that goes.
-        let mut scrap = Scrap {
+        drop(guard);
+        // The new container keeps the image, which is removed with it.
+        let mut temporary = Temporary {
             shared: self.clone(),
             container: None,
             image: Some(image.clone()),
         };
-        let found = self.daemon.inspect_image(&image).await?;
-        let made = self.make(links, &spec, &Image::from(found)).await;
-        if made.is_ok() {
-            scrap.image = None;
+        let image_info = self.daemon.inspect_image(&image).await?;
+        let created = self
+            .create_container(links, &spec, &Image::from(image_info))
+            .await;
+        if created.is_ok() {
+            temporary.image = None;
         } else {
-            let _ = scrap.clear().await;
+            let _ = temporary.clear().await;
         }
-        made
+        created
     }
 
-    /// Refuses a name that no template can have, or that one has.
-    pub(super) async fn need_free_name(&self, name: &str) -> DaemonResult {
+    /// Refuses an invalid name, and one that is in use.
+    pub(super) async fn require_free_name(&self, name: &str) -> DaemonResult {
         if !check::is_template_name(name) {
             let short: String = name.chars().take(80).collect();
             let short = short.escape_debug();
             return Err(invalid(format!(
-                "`{short}` cannot be the name of a template: lower-case letters and digits, with `.`, `_` or `-` between"
+                "`{short}` is not a valid template name: use lower-case letters and digits, with `.`, `_` or `-` between them"
             )));
         }
         let image = super::names::own_name(name);
-        // Whoever starts from the default must not be given somebody's snapshot.
-        let is_taken = self.is_default(name);
-        if is_taken || if_there(self.daemon.inspect_image(&image).await)?.is_some() {
-            let message = format!("there is a template `{name}` already");
-            return Err(known(ProviderErrorKind::Conflict, message));
+        // A create from the default template must not use a user's snapshot.
+        let is_in_use = self.is_default(name);
+        if is_in_use || if_exists(self.daemon.inspect_image(&image).await)?.is_some() {
+            let message = format!("template `{name}` already exists");
+            return Err(fault(ProviderErrorKind::Conflict, message));
         }
         Ok(())
     }
 
-    /// Makes an image of a container's files as they are now, under that name or under none.
+    /// Creates an image of a container's files as they are now, with a name or without.
     async fn copy(
         self: &Arc<Self>,
         source: &Container,
         name: Option<&str>,
     ) -> DaemonResult<String> {
         let id = &source.instance.id;
-        let before = if_there(self.daemon.inspect_image(&source.image).await)?;
-        let before = before.map(Image::from);
-        // Frozen all the while, so that the files fit each other.
+        let base = if_exists(self.daemon.inspect_image(&source.image).await)?;
+        let base = base.map(Image::from);
+        // Paused meanwhile, so that the files are consistent.
         let thaw = self.freeze(source).await?;
         let Some(_volume) = &source.workspace else {
-            let image = self.commit(id, source, before.as_ref(), name).await?;
+            let image = self.commit(id, source, base.as_ref(), name).await?;
             thaw.now().await?;
             return Ok(image);
         };
-        let first = self.commit(id, source, before.as_ref(), None).await?;
-        let mut scrap = Scrap {
+        let first = self.commit(id, source, base.as_ref(), None).await?;
+        let mut temporary = Temporary {
             shared: self.clone(),
             container: None,
             image: Some(first.clone()),
         };
-        let helper = self.helper(&first).await?;
-        scrap.container = Some(helper.clone());
-        self.carry(id, &helper).await?;
+        let copier = self.create_copier(&first).await?;
+        temporary.container = Some(copier.clone());
+        self.copy_workspace(id, &copier).await?;
         thaw.now().await?;
-        let image = self.commit(&helper, source, before.as_ref(), name).await?;
-        scrap.clear().await?;
+        let image = self.commit(&copier, source, base.as_ref(), name).await?;
+        temporary.clear().await?;
         Ok(image)
     }
 
-    async fn scrap(&self, container: Option<String>, image: Option<String>) -> DaemonResult {
+    async fn remove_temporary(
+        &self,
+        container: Option<String>,
+        image: Option<String>,
+    ) -> DaemonResult {
         if let Some(id) = container {
             self.remove_container(&id).await?;
         }
         match image {
-            Some(id) => self.drop_image(&id).await,
+            Some(id) => self.remove_unnamed_image(&id).await,
             None => Ok(()),
         }
     }
@@ -203,7 +210,7 @@ impl Shared {
         };
         if source.instance.state == SandboxState::Running {
             let id = &source.instance.id;
-            self.freeze_now(id).await?;
+            self.pause_with_retries(id).await?;
             thaw.id = Some(id.clone());
         }
         Ok(thaw)
@@ -211,10 +218,14 @@ impl Shared {
 
     async fn thaw(&self, id: &str) -> DaemonResult {
         let thaw = || async { Ok::<_, Fault>(self.daemon.unpause_container(id).await?) };
-        match self.again(thaw).await {
-            // It is not frozen any more, or not there.
+        match self.retry_once(thaw).await {
+            // It is not paused any more, or does not exist.
             Err(fault) if matches!(fault.status(), Some(404 | 409 | 500)) => {
-                match self.find(id).await?.map(|one| one.instance.state) {
+                match self
+                    .find(id)
+                    .await?
+                    .map(|container| container.instance.state)
+                {
                     Some(SandboxState::Paused) => Err(fault),
                     _ => Ok(()),
                 }
@@ -223,28 +234,28 @@ impl Shared {
         }
     }
 
-    /// Makes an image of a container: of its own layer, with the settings of the image it was made from.
+    /// Creates an image of a container's own layer, with the settings of the container's image.
     async fn commit(
         &self,
         id: &str,
         source: &Container,
-        before: Option<&Image>,
+        base: Option<&Image>,
         name: Option<&str>,
     ) -> DaemonResult<String> {
         let labels = labels::all([
             (IMAGE, self.config.installation.as_str()),
             (BASE, source.instance.template.as_str()),
         ]);
-        let before = before.map(|image| image.config.clone()).unwrap_or_default();
+        let base = base.map(|image| image.config.clone()).unwrap_or_default();
         let config = ContainerConfig {
             labels: Some(labels),
-            user: before.user,
-            env: before.env,
-            cmd: before.cmd.or_else(|| Some(vec!["/bin/sh".to_owned()])),
-            // One that is empty would be taken from the container.
-            entrypoint: before.entrypoint.or_else(|| Some(vec![String::new()])),
-            working_dir: before.working_dir,
-            exposed_ports: before.exposed_ports,
+            user: base.user,
+            env: base.env,
+            cmd: base.cmd.or_else(|| Some(vec!["/bin/sh".to_owned()])),
+            // An empty one would be replaced by the container's.
+            entrypoint: base.entrypoint.or_else(|| Some(vec![String::new()])),
+            working_dir: base.working_dir,
+            exposed_ports: base.exposed_ports,
             ..ContainerConfig::default()
         };
         let options = CommitContainerOptions {
@@ -252,25 +263,26 @@ impl Shared {
             repo: name.map(|name| format!("sandyard/{name}")),
             tag: name.map(|_| "latest".to_owned()),
             comment: Some(format!("from a sandbox of {}", source.instance.template)),
-            // It is frozen already, where it runs.
+            // It is paused already if it runs.
             pause: false,
             ..CommitContainerOptions::default()
         };
         Ok(self.daemon.commit_container(options, config).await?.id)
     }
 
-    /// A container that is never started, to put files into an image.
-    async fn helper(&self, image: &str) -> DaemonResult<String> {
+    /// Creates a container that is never started, to copy files into an image.
+    async fn create_copier(&self, image: &str) -> DaemonResult<String> {
         let labels = labels::all([
             (INSTALLATION, self.config.installation.as_str()),
-            (HELPER, "copy"),
+            (COPIER, "copy"),
         ]);
         let name = format!("sandyard-copy-{}", &random_text()[..12]);
-        self.never_started(&name, image, labels, Vec::new()).await
+        self.create_unstarted(&name, image, labels, Vec::new())
+            .await
     }
 
-    /// Carries the files of `/workspace` from one container to another, as they come.
-    async fn carry(&self, from: &str, to: &str) -> DaemonResult {
+    /// Streams the files of `/workspace` from one container to another.
+    async fn copy_workspace(&self, from: &str, to: &str) -> DaemonResult {
         let options = DownloadFromContainerOptions {
             path: WORKSPACE_PATH.to_owned(),
         };

@@ -1,4 +1,4 @@
-//! What everybody here needs: the daemon, and what was agreed on with it.
+//! The daemon and what all of the provider's code shares.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,38 +18,38 @@ use super::config::DockerConfig;
 use super::connection::DaemonConnection;
 use super::convert::{self, Container};
 use super::daemon_info::DaemonInfo;
-use super::error::{DaemonResult, if_there, no_instance};
-use super::labels::{INSTALLATION, KEEPER, SANDBOX, labelled, said};
+use super::error::{DaemonResult, if_exists, no_instance};
+use super::labels::{INSTALLATION, SANDBOX, VOLUME_HELPER, label_value, labelled};
 use super::program::Fillings;
 use super::pull::Pulls;
 use super::sealed::Seal;
 
-/// How many containers are looked at at once.
-const AT_ONCE: usize = 8;
-/// How long one may take.
-const LOOKED_WITHIN: Duration = Duration::from_secs(8);
-/// How long all of them may take together: those that are left then are told of by what the list itself says.
-const ALL_WITHIN: Duration = Duration::from_secs(16);
-/// How long a daemon that was lost may take to come back, while somebody waits.
-const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
+/// How many containers are inspected at once.
+const CONCURRENCY: usize = 8;
+/// Timeout of inspecting one container.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Timeout of inspecting all of them; the others are reported as the list describes them.
+const LIST_TIMEOUT: Duration = Duration::from_secs(16);
+/// How long to wait for a daemon that was lost.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One daemon, and how it is used.
+/// One daemon and its configuration.
 pub(super) struct Shared {
     pub(super) daemon: Daemon,
-    /// The way to it, for what its client does not bound.
-    pub(super) line: DaemonConnection,
+    /// Connection for requests that the client does not bound.
+    pub(super) connection: DaemonConnection,
     pub(super) config: DockerConfig,
-    pub(super) place: DaemonInfo,
+    pub(super) daemon_info: DaemonInfo,
     pub(super) seal: Seal,
-    /// The system call filter, read once.
+    /// The seccomp profile, read once.
     pub(super) seccomp: Option<String>,
-    /// The certificate that programs inside are to trust.
+    /// The certificate that programs in containers must trust.
     pub(super) authority: OnceLock<String>,
-    /// Names what is put into every container.
+    /// Digest of the program that is mounted in every container.
     pub(super) agent: OnceCell<String>,
-    /// How that comes to the daemon.
+    /// The upload of the program in progress.
     pub(super) fillings: Fillings,
-    /// How images do.
+    /// Image pulls in progress.
     pub(super) pulls: Pulls,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// All containers with all of these labels, whatever they do.
+    /// All containers with all of these labels, in every state.
     pub(super) async fn containers(
         &self,
         labels: &[String],
@@ -75,119 +75,125 @@ impl Shared {
         Ok(self.daemon.list_containers(Some(options)).await?)
     }
 
-    /// The label of everything that is this installation's.
-    pub(super) fn ours(&self) -> String {
+    /// The label of everything that belongs to this installation.
+    pub(super) fn installation_label(&self) -> String {
         labelled(INSTALLATION, Some(&self.config.installation))
     }
 
-    /// All sandboxes' containers.
+    /// The containers of all sandboxes.
     pub(super) async fn sandboxes(&self) -> DaemonResult<Vec<Container>> {
         let all = self
-            .containers(&[self.ours(), labelled(SANDBOX, None)])
+            .containers(&[self.installation_label(), labelled(SANDBOX, None)])
             .await?;
-        let is_sandbox = |one: &ContainerSummary| {
-            let labels = one.labels.as_ref();
-            labels.is_none_or(|labels| said(labels, KEEPER).is_none())
+        let is_sandbox = |summary: &ContainerSummary| {
+            let labels = summary.labels.as_ref();
+            labels.is_none_or(|labels| label_value(labels, VOLUME_HELPER).is_none())
         };
-        let ours = all.into_iter().filter(is_sandbox);
-        let end = Instant::now() + ALL_WITHIN;
-        let looks = ours.map(|one| async move { self.look(one, end).await });
-        let mut found = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
+        let sandboxes = all.into_iter().filter(is_sandbox);
+        let end = Instant::now() + LIST_TIMEOUT;
+        let inspections =
+            sandboxes.map(|summary| async move { self.inspect_listed(summary, end).await });
+        let mut container = futures_util::stream::iter(inspections).buffer_unordered(CONCURRENCY);
         let mut containers = Vec::new();
-        while let Some(one) = found.next().await {
-            containers.extend(one?);
+        while let Some(container) = container.next().await {
+            containers.extend(container?);
         }
         containers.sort_by(|a, b| {
-            let key = |one: &Container| (one.instance.created_ms, one.instance.id.clone());
+            let key = |container: &Container| {
+                (container.instance.created_ms, container.instance.id.clone())
+            };
             key(a).cmp(&key(b))
         });
         Ok(containers)
     }
 
-    /// Looks closer at a container that was listed. One that the daemon cannot tell more of is still there, and holds up no other.
-    async fn look(
+    /// Inspects a container of a list. When that fails, it is reported as the list describes it, without delaying others.
+    async fn inspect_listed(
         &self,
-        listed: ContainerSummary,
+        summary: ContainerSummary,
         end: Instant,
     ) -> DaemonResult<Option<Container>> {
-        let id = listed.id.clone().unwrap_or_default();
-        let end = end.min(Instant::now() + LOOKED_WITHIN);
-        let why = match tokio::time::timeout_at(end, self.find(&id)).await {
+        let id = summary.id.clone().unwrap_or_default();
+        let end = end.min(Instant::now() + INSPECT_TIMEOUT);
+        let problem = match tokio::time::timeout_at(end, self.find(&id)).await {
             Ok(Err(fault)) if !fault.is_lost() => fault.text(),
-            Ok(found) => return found,
-            Err(_) => "it takes too long".to_owned(),
+            Ok(container) => return container,
+            Err(_) => "it took too long".to_owned(),
         };
         tracing::warn!(
             container.id = id,
-            "Docker tells little of a container: {why}"
+            "Failed to inspect a container: {problem}"
         );
-        let known = convert::as_inspected(listed);
-        Ok(convert::container(known, &self.config.installation))
+        let inspected = convert::as_inspected(summary);
+        Ok(convert::container(inspected, &self.config.installation))
     }
 
-    /// A sandbox's container; none: there is none of ours of that id.
+    /// A sandbox's container; `None` if it does not exist or belongs to another installation.
     pub(super) async fn find(&self, id: &str) -> DaemonResult<Option<Container>> {
         if !check::is_container_id(id) {
             return Ok(None);
         }
         let options = None::<InspectContainerOptions>;
-        let found = if_there(self.daemon.inspect_container(id, options).await)?;
-        Ok(found.and_then(|found| convert::container(found, &self.config.installation)))
+        let container = if_exists(self.daemon.inspect_container(id, options).await)?;
+        Ok(
+            container
+                .and_then(|container| convert::container(container, &self.config.installation)),
+        )
     }
 
-    /// A sandbox's container that must be there.
+    /// A sandbox's container that must exist.
     pub(super) async fn get(&self, id: &str) -> DaemonResult<Container> {
-        let found = self.find(id).await?;
-        found.ok_or_else(|| no_instance(id).into())
+        let container = self.find(id).await?;
+        container.ok_or_else(|| no_instance(id).into())
     }
 
-    /// Removes a container with its anonymous volumes; a missing one is fine.
+    /// Removes a container with its anonymous volumes; removing a missing one succeeds.
     pub(super) async fn remove_container(&self, id: &str) -> DaemonResult {
         let options = RemoveContainerOptions {
             v: true,
             force: true,
             link: false,
         };
-        match if_there(self.daemon.remove_container(id, Some(options)).await) {
+        match if_exists(self.daemon.remove_container(id, Some(options)).await) {
             Ok(_) => Ok(()),
-            // Somebody else is at it, or was: it is over when it cannot be seen any more.
-            Err(fault) if fault.status() == Some(409) => self.wait_until_gone(id).await,
+            // Another request is removing it: wait until it is removed.
+            Err(fault) if fault.status() == Some(409) => self.wait_until_removed(id).await,
             Err(fault) => Err(fault),
         }
     }
 
-    /// Waits until a container that is being removed is gone; whoever asks bounds the time.
-    async fn wait_until_gone(&self, id: &str) -> DaemonResult {
+    /// Waits until a container that is being removed is gone; the caller bounds the time.
+    async fn wait_until_removed(&self, id: &str) -> DaemonResult {
         let options = || None::<InspectContainerOptions>;
-        while if_there(self.daemon.inspect_container(id, options()).await)?.is_some() {
+        while if_exists(self.daemon.inspect_container(id, options()).await)?.is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }
 
-    /// Removes a volume; a missing one is fine.
+    /// Removes a volume; removing a missing one succeeds.
     pub(super) async fn remove_volume(&self, name: &str) -> DaemonResult {
         let options = RemoveVolumeOptions { force: false };
-        if_there(self.daemon.remove_volume(name, Some(options)).await).map(drop)
+        if_exists(self.daemon.remove_volume(name, Some(options)).await).map(drop)
     }
 
-    /// Waits for a daemon that was lost, for a moment; says whether it answers again.
-    pub(super) async fn comes_back(&self) -> bool {
+    /// Waits for a moment for a daemon that was lost; returns whether it answers again.
+    pub(super) async fn is_back(&self) -> bool {
         let ping = async {
             while self.daemon.ping().await.is_err() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(COMES_BACK_WITHIN, ping).await.is_ok()
+        tokio::time::timeout(RECONNECT_TIMEOUT, ping).await.is_ok()
     }
 
-    /// Asks again, once, when the daemon was lost: for what may be done twice.
-    pub(super) async fn again<T, F>(&self, ask: impl Fn() -> F) -> DaemonResult<T>
+    /// Repeats an idempotent request once when the daemon was lost.
+    pub(super) async fn retry_once<T, F>(&self, send: impl Fn() -> F) -> DaemonResult<T>
     where
         F: Future<Output = DaemonResult<T>>,
     {
-        match ask().await {
-            Err(fault) if fault.is_lost() && self.comes_back().await => ask().await,
+        match send().await {
+            Err(fault) if fault.is_lost() && self.is_back().await => send().await,
             other => other,
         }
     }

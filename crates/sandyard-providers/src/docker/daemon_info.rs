@@ -1,4 +1,4 @@
-//! What a daemon can and cannot do, as it says of itself.
+//! What a daemon supports, according to its own information.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use sandyard_provider::{Capabilities, ProviderError, ProviderErrorKind, Provider
 use super::config::{DockerConfig, DockerNetwork, Workspace};
 use super::{NAME, connect};
 
-/// What is known of the place containers are in.
+/// What is known about the daemon's host.
 #[derive(Clone, Debug)]
 pub(super) struct DaemonInfo {
-    /// How many processors there are, in thousandths.
+    /// Number of processors, in thousandths.
     pub(super) cpu_millis: u32,
     /// Whether memory, processor time and processes can be bounded.
     pub(super) can_bound_memory: bool,
@@ -19,7 +19,7 @@ pub(super) struct DaemonInfo {
     pub(super) can_bound_pids: bool,
     /// Whether the size of a container's files can be bounded.
     pub(super) can_bound_disk: bool,
-    /// Whether that of volumes can.
+    /// Whether the size of volumes can be bounded.
     pub(super) can_bound_volumes: bool,
 }
 
@@ -36,98 +36,98 @@ impl DaemonInfo {
         }
     }
 
-    /// What no container gets here, in words.
+    /// The limitations of all containers.
     pub(super) fn limitations(&self, workspace: Workspace) -> Vec<String> {
-        // Where nothing of the disk is bounded, that is all there is to say.
+        // If the disk is not bounded at all, that covers `/workspace`, too.
         let is_workspace_open =
             self.can_bound_disk && workspace == Workspace::Volume && !self.can_bound_volumes;
         let mut limitations = Vec::new();
-        for (can, what) in [
+        for (is_able, what) in [
             (self.can_bound_memory, "memory"),
             (self.can_bound_cpu, "processor time"),
             (self.can_bound_pids, "the number of processes"),
             (self.can_bound_disk, "the disk"),
             (!is_workspace_open, "`/workspace`, which is a volume,"),
         ] {
-            if !can {
-                limitations.push(format!("Docker cannot bound {what} here"));
+            if !is_able {
+                limitations.push(format!("Docker cannot limit {what} on this host"));
             }
         }
         limitations
     }
 }
 
-/// What the provider says of itself.
+/// The provider's info.
 pub(super) fn provider_info(
     config: &DockerConfig,
     info: &SystemInfo,
-    place: &DaemonInfo,
+    daemon: &DaemonInfo,
 ) -> Result<ProviderInfo, ProviderError> {
     let Some(id) = info.id.as_deref().filter(|id| !id.is_empty()) else {
-        let message = "the daemon does not say which one it is";
+        let message = "the daemon reports no id";
         return Err(ProviderError::new(ProviderErrorKind::Unavailable, message));
     };
     check_network(config)?;
     check_runtime(config, info)?;
     let capabilities = Capabilities {
-        can_limit: place.can_bound_memory && place.can_bound_cpu && place.can_bound_pids,
+        can_limit: daemon.can_bound_memory && daemon.can_bound_cpu && daemon.can_bound_pids,
         ..super::REGISTRATION.capabilities
     };
-    let (default, most) = &config.limits;
-    let mut limitations = place.limitations(config.workspace);
-    if !place.can_bound_volumes {
-        limitations.push("the size of volumes is not bounded".to_owned());
+    let (default, max_limits) = &config.limits;
+    let mut limitations = daemon.limitations(config.workspace);
+    if !daemon.can_bound_volumes {
+        limitations.push("the size of volumes is not limited".to_owned());
     }
     limitations.extend(connect::limitations(config));
-    if let DockerNetwork::Named(name) = &config.network {
+    if let DockerNetwork::Existing(name) = &config.network {
         limitations.push(format!(
-            "what sandboxes reach through Docker's network `{name}` is neither judged nor recorded"
+            "on Docker's network `{name}` connections of sandboxes are neither restricted nor recorded"
         ));
     }
     Ok(ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{id}"),
         capabilities,
-        default_limits: default.least_of(most),
-        max_limits: most.clone(),
+        default_limits: default.least_of(max_limits),
+        max_limits: max_limits.clone(),
         default_template: config.image.clone(),
         limitations,
     })
 }
 
-/// Refuses a network that is none: the host's own, or another container's.
+/// Refuses networks that are shared: the host's, or another container's.
 fn check_network(config: &DockerConfig) -> Result<(), ProviderError> {
-    let DockerNetwork::Named(name) = &config.network else {
+    let DockerNetwork::Existing(name) = &config.network else {
         return Ok(());
     };
     if name != "host" && !name.starts_with("container:") && !name.is_empty() {
         return Ok(());
     }
     let message = format!("sandboxes cannot be on Docker's network `{name}`");
-    let hint = "set `docker.network` to a network of their own, or leave it out".to_owned();
+    let hint = "set `docker.network` to a separate network, or remove the setting".to_owned();
     Err(ProviderError::new(ProviderErrorKind::Invalid, message).hint(Some(hint)))
 }
 
 /// Refuses a runtime that the daemon does not know, before the first container fails.
 fn check_runtime(config: &DockerConfig, info: &SystemInfo) -> Result<(), ProviderError> {
-    let (Some(wanted), Some(known)) = (&config.runtime, &info.runtimes) else {
+    let (Some(requested), Some(available)) = (&config.runtime, &info.runtimes) else {
         return Ok(());
     };
-    // A shim can be named in full, and is then looked for when it is needed.
-    if known.contains_key(wanted) || wanted.starts_with("io.containerd.") {
+    // A shim with a full name is looked up when it is needed.
+    if available.contains_key(requested) || requested.starts_with("io.containerd.") {
         return Ok(());
     }
-    let names: BTreeSet<&str> = known.keys().map(String::as_str).collect();
+    let names: BTreeSet<&str> = available.keys().map(String::as_str).collect();
     let names = names.into_iter().collect::<Vec<_>>().join("`, `");
-    let message = format!("Docker knows no runtime `{wanted}`");
-    let hint = format!("it knows `{names}`; others are added to its `daemon.json`");
+    let message = format!("Docker has no runtime `{requested}`");
+    let hint = format!("available are `{names}`; add others to Docker's `daemon.json`");
     Err(ProviderError::new(ProviderErrorKind::NotFound, message).hint(Some(hint)))
 }
 
-/// Says whether `--storage-opt size=` holds: on overlay it needs XFS with project quotas.
+/// Whether `--storage-opt size=` works: on overlay it needs XFS with project quotas.
 fn can_bound_disk(info: &SystemInfo) -> bool {
     let status = info.driver_status.as_deref().unwrap_or_default();
-    let says = |key: &str, value: &str| {
+    let has_status = |key: &str, value: &str| {
         let mut pairs = status.iter();
         pairs.any(
             |pair| matches!(pair.as_slice(), [k, v] if k == key && v.eq_ignore_ascii_case(value)),
@@ -135,7 +135,9 @@ fn can_bound_disk(info: &SystemInfo) -> bool {
     };
     match info.driver.as_deref() {
         Some("btrfs" | "zfs" | "devicemapper" | "windowsfilter") => true,
-        Some("overlay2") => says("Backing Filesystem", "xfs") && says("Supports pquota", "true"),
+        Some("overlay2") => {
+            has_status("Backing Filesystem", "xfs") && has_status("Supports pquota", "true")
+        }
         _ => false,
     }
 }
@@ -145,8 +147,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_bounded_is_said() {
-        let place = |can_bound_disk, can_bound_volumes| DaemonInfo {
+    fn missing_limits_are_reported() {
+        let daemon = |can_bound_disk, can_bound_volumes| DaemonInfo {
             cpu_millis: 1000,
             can_bound_memory: true,
             can_bound_cpu: true,
@@ -154,18 +156,18 @@ mod tests {
             can_bound_disk,
             can_bound_volumes,
         };
-        let limitations = |place: DaemonInfo| place.limitations(Workspace::Volume).join("; ");
-        assert_eq!(limitations(place(true, true)), "");
-        assert!(limitations(place(true, false)).contains("/workspace"));
+        let limitations = |daemon: DaemonInfo| daemon.limitations(Workspace::Volume).join("; ");
+        assert_eq!(limitations(daemon(true, true)), "");
+        assert!(limitations(daemon(true, false)).contains("/workspace"));
         assert_eq!(
-            limitations(place(false, false)),
-            "Docker cannot bound the disk here"
+            limitations(daemon(false, false)),
+            "Docker cannot limit the disk on this host"
         );
-        let layer = place(true, false).limitations(Workspace::Layer);
+        let layer = daemon(true, false).limitations(Workspace::Layer);
         assert_eq!(layer, Vec::<String>::new());
     }
 
-    fn on(driver: &str, status: &[(&str, &str)]) -> bool {
+    fn can_bound(driver: &str, status: &[(&str, &str)]) -> bool {
         let pair = |(key, value): &(&str, &str)| vec![(*key).to_owned(), (*value).to_owned()];
         let info = SystemInfo {
             driver: Some(driver.to_owned()),
@@ -176,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_bounded_where_the_driver_can() {
-        assert!(on("btrfs", &[]));
-        assert!(!on("overlay2", &[("Backing Filesystem", "extfs")]));
-        assert!(!on("overlay2", &[("Backing Filesystem", "xfs")]));
+    fn the_disk_is_limited_if_the_driver_supports_it() {
+        assert!(can_bound("btrfs", &[]));
+        assert!(!can_bound("overlay2", &[("Backing Filesystem", "extfs")]));
+        assert!(!can_bound("overlay2", &[("Backing Filesystem", "xfs")]));
         let quota = [("Backing Filesystem", "xfs"), ("Supports pquota", "true")];
-        // An older Docker does not say, and then refuses; nothing is promised there.
-        assert!(on("overlay2", &quota));
-        assert!(!on("vfs", &[]));
+        // An older Docker does not report quotas.
+        assert!(can_bound("overlay2", &quota));
+        assert!(!can_bound("vfs", &[]));
     }
 }

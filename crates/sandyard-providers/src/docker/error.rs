@@ -1,4 +1,4 @@
-//! The daemon's failures and ours.
+//! Translates errors of the daemon.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
 use super::error_kind::{is_full, kind};
 
-/// Longest message of the daemon's that is handed on.
+/// Maximum length of the daemon's message that is passed on.
 const MAX_MESSAGE: usize = 500;
 
-/// Why something did not work out.
+/// Why a request failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The daemon said so, or nothing at all.
+    /// An error of the daemon, or of the connection.
     Daemon(Error),
-    /// It is known what is wrong.
+    /// An error with a known cause.
     Provider(ProviderError),
 }
 
-/// Result of a conversation with the daemon.
+/// Result of a request to the daemon.
 pub(super) type DaemonResult<T = ()> = Result<T, Fault>;
 
 impl From<Error> for Fault {
@@ -36,7 +36,7 @@ impl From<ProviderError> for Fault {
 }
 
 impl Fault {
-    /// The HTTP status the daemon answered with, if it did.
+    /// The HTTP status of the daemon's answer, if there was one.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
             Self::Daemon(Error::DockerResponseServerError { status_code, .. }) => {
@@ -46,12 +46,12 @@ impl Fault {
         }
     }
 
-    /// Says whether what was asked for is not there.
-    pub(super) fn is_absent(&self) -> bool {
+    /// Whether the object does not exist.
+    pub(super) fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
-    /// Says whether nobody answered: what was asked may or may not have been done.
+    /// Whether no answer arrived: the request may or may not have been executed.
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::Daemon(error) => is_lost(error),
@@ -59,7 +59,7 @@ impl Fault {
         }
     }
 
-    /// In the callers' words.
+    /// As an error for callers.
     pub(super) fn into_error(self, verb: Verb) -> ProviderError {
         match self {
             Self::Provider(error) => error,
@@ -67,34 +67,34 @@ impl Fault {
         }
     }
 
-    /// For the log, and for what went wrong on the way to something else.
+    /// For logs and for messages about another error.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Provider(error) => error.message.clone(),
-            Self::Daemon(Error::DockerResponseServerError { message, .. }) => cut(message),
-            Self::Daemon(error) => cut(&chain(error)),
+            Self::Daemon(Error::DockerResponseServerError { message, .. }) => shorten(message),
+            Self::Daemon(error) => shorten(&chain(error)),
         }
     }
 }
 
-/// The opposite of something being there.
-pub(super) fn if_there<T>(told: Result<T, Error>) -> DaemonResult<Option<T>> {
-    match told.map_err(Fault::from) {
+/// `None` if the object does not exist.
+pub(super) fn if_exists<T>(result: Result<T, Error>) -> DaemonResult<Option<T>> {
+    match result.map_err(Fault::from) {
         Ok(found) => Ok(Some(found)),
-        Err(fault) if fault.is_absent() => Ok(None),
+        Err(fault) if fault.is_not_found() => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
-pub(super) fn known(kind: ProviderErrorKind, message: impl Into<String>) -> Fault {
+pub(super) fn fault(kind: ProviderErrorKind, message: impl Into<String>) -> Fault {
     Fault::Provider(ProviderError::new(kind, message))
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> Fault {
-    known(ProviderErrorKind::Invalid, message)
+    fault(ProviderErrorKind::Invalid, message)
 }
 
-/// What is said of an id that no instance has.
+/// The error for an id that no instance has.
 pub(super) fn no_instance(id: &str) -> ProviderError {
     let short: String = id.chars().take(64).collect();
     ProviderError::new(ProviderErrorKind::NotFound, format!("no sandbox `{short}`"))
@@ -103,18 +103,21 @@ pub(super) fn no_instance(id: &str) -> ProviderError {
 pub(super) fn timed_out(verb: Verb, after: Duration) -> ProviderError {
     ProviderError::new(
         ProviderErrorKind::TimedOut,
-        format!("Docker took longer than {after:?} to {}", words(verb)),
+        format!("Docker took longer than {after:?} to {}", description(verb)),
     )
     .hint(Some(
-        "see whether `docker info` answers on the daemon's host".to_owned(),
+        "check that `docker info` answers on the daemon's host".to_owned(),
     ))
 }
 
 fn provider_error(verb: Verb, error: Error) -> ProviderError {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut};
     if is_lost(&error) {
-        let why = cut(&chain(&error));
-        let message = format!("Docker was not there to {}: {why}", words(verb));
+        let problem = shorten(&chain(&error));
+        let message = format!(
+            "Docker is not available to {}: {problem}",
+            description(verb)
+        );
         return unreachable(message).source(error);
     }
     if let Some(refusal) = no_tls(&error) {
@@ -126,34 +129,38 @@ fn provider_error(verb: Verb, error: Error) -> ProviderError {
             message,
         } => {
             let kind = kind(*status_code, message);
-            let message = format!("Docker cannot {}: {}", words(verb), cut(message));
+            let message = format!("Docker cannot {}: {}", description(verb), shorten(message));
             (kind, message)
         }
         Error::RequestTimeoutError => {
-            let message = format!("Docker took too long to {}", words(verb));
+            let message = format!("Docker took too long to {}", description(verb));
             (TimedOut, message)
         }
         Error::DockerStreamError { error } if is_full(error) => {
-            let message = format!("Docker has no room to {}", words(verb));
+            let message = format!("Docker has no space to {}", description(verb));
             (NoCapacity, message)
         }
         other => {
-            let message = format!("Docker failed to {}: {}", words(verb), cut(&chain(other)));
+            let message = format!(
+                "Docker failed to {}: {}",
+                description(verb),
+                shorten(&chain(other))
+            );
             (Failed, message)
         }
     };
     ProviderError::new(kind, message).source(error)
 }
 
-/// Says that nobody answers at the daemon's address.
+/// The error of a daemon that does not answer at its address.
 pub(super) fn unreachable(message: String) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Unavailable, message).hint(Some(
-        "is Docker running? `docker info` must answer at the address in the setting `docker.host`"
+        "check that Docker runs: `docker info` must answer at the address in the setting `docker.host`"
             .to_owned(),
     ))
 }
 
-/// What a daemon that wants TLS answers to who speaks none.
+/// The error for a daemon that requires TLS, if that is the cause.
 fn no_tls(error: &Error) -> Option<ProviderError> {
     let Error::DockerResponseServerError { message, .. } = error else {
         return None;
@@ -161,7 +168,7 @@ fn no_tls(error: &Error) -> Option<ProviderError> {
     message
         .contains("HTTP request to an HTTPS server")
         .then(|| {
-            let message = "Docker wants TLS at that address";
+            let message = "Docker requires TLS at that address";
             ProviderError::new(ProviderErrorKind::Unavailable, message).hint(Some(
                 "set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH to the folder of the certificates"
                     .to_owned(),
@@ -194,8 +201,8 @@ fn chain(error: &Error) -> String {
     text
 }
 
-/// At most so much of what the daemon says, in one line.
-pub(super) fn cut(message: &str) -> String {
+/// The beginning of the daemon's message, on one line.
+pub(super) fn shorten(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_MESSAGE) {
         Some((at, _)) => format!("{}…", &line[..at]),
@@ -203,7 +210,7 @@ pub(super) fn cut(message: &str) -> String {
     }
 }
 
-fn words(verb: Verb) -> String {
+fn description(verb: Verb) -> String {
     verb.as_str().replace('_', " ")
 }
 
@@ -211,7 +218,7 @@ fn words(verb: Verb) -> String {
 mod tests {
     use super::*;
 
-    fn said(status_code: u16, message: &str) -> ProviderError {
+    fn error_of(status_code: u16, message: &str) -> ProviderError {
         let message = message.to_owned();
         let error = Error::DockerResponseServerError {
             status_code,
@@ -221,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
-        let error = said(500, &"ä \n".repeat(10_000));
+    fn long_messages_are_shortened() {
+        let error = error_of(500, &"ä \n".repeat(10_000));
         assert!(error.message.chars().count() < MAX_MESSAGE + 50);
         assert!(!error.message.contains('\n'));
     }

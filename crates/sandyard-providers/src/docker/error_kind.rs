@@ -1,8 +1,8 @@
-//! What the daemon's failures mean.
+//! Classifies errors of the daemon.
 
 use sandyard_provider::ProviderErrorKind;
 
-/// What an answer that is a failure means. Some are none of the daemon's own, but of a proxy before it.
+/// The kind of a failed answer. Some come from a proxy before the daemon.
 pub(super) fn kind(status: u16, message: &str) -> ProviderErrorKind {
     use ProviderErrorKind::{
         Conflict, Failed, Invalid, NoCapacity, NotFound, TimedOut, Unavailable,
@@ -15,12 +15,12 @@ pub(super) fn kind(status: u16, message: &str) -> ProviderErrorKind {
         429 => NoCapacity,
         408 | 504 => TimedOut,
         502 | 503 => Unavailable,
-        500 if is_half_there(message) => Unavailable,
+        500 if is_containerd_down(message) => Unavailable,
         _ => Failed,
     }
 }
 
-/// Says whether it is for want of room that something failed.
+/// Whether something is full.
 pub(super) fn is_full(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     [
@@ -34,12 +34,12 @@ pub(super) fn is_full(message: &str) -> bool {
     .any(|text| message.contains(text))
 }
 
-/// Says whether the daemon is there and what runs its containers is not, as while containerd starts again.
-fn is_half_there(message: &str) -> bool {
+/// Whether the daemon answers but containerd does not, for example while it restarts.
+fn is_containerd_down(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    // What a program in a container says is nothing about containerd.
-    let is_runtimes = message.contains("oci runtime");
-    let is_away = [
+    // A message of a program in a container says nothing about containerd.
+    let is_about_runtime = message.contains("oci runtime");
+    let is_disconnected = [
         "containerd.sock",
         "connection refused",
         "transport: ",
@@ -50,7 +50,7 @@ fn is_half_there(message: &str) -> bool {
     ]
     .iter()
     .any(|text| message.contains(text));
-    is_away && !is_runtimes
+    is_disconnected && !is_about_runtime
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn answers_become_kinds() {
         use ProviderErrorKind::*;
-        for (status, meant) in [
+        for (status, expected) in [
             (400, Invalid),
             (404, NotFound),
             (409, Conflict),
@@ -70,19 +70,19 @@ mod tests {
             (503, Unavailable),
             (504, TimedOut),
         ] {
-            assert_eq!(kind(status, "because"), meant, "{status}");
+            assert_eq!(kind(status, "because"), expected, "{status}");
         }
         assert_eq!(kind(500, "write /x: no space left on device"), NoCapacity);
     }
 
     #[test]
-    fn a_daemon_without_its_containerd_may_be_asked_again() {
-        for away in [
+    fn a_daemon_without_containerd_is_unavailable() {
+        for text in [
             "connection error: desc = \"transport: Error while dialing: dial unix /run/containerd/containerd.sock: connect: connection refused\": unavailable",
             "rpc error: code = Unavailable desc = error reading from server: EOF",
             "failed to start shim: ttrpc: closed: unknown",
         ] {
-            assert_eq!(kind(500, away), ProviderErrorKind::Unavailable, "{away}");
+            assert_eq!(kind(500, text), ProviderErrorKind::Unavailable, "{text}");
         }
         let program = "OCI runtime create failed: exec: \"containerd.sock\": not found: unknown";
         assert_eq!(kind(500, program), ProviderErrorKind::Failed);

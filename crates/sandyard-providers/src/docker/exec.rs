@@ -1,4 +1,4 @@
-//! A program started in a container, its input and output as one stream: what links are made of.
+//! Runs a program in a container, with its input and output as one stream: the basis of links.
 
 use std::io;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use super::error::{DaemonResult, Fault};
 use super::labels::{PRIVATE, SANDBOX};
 use super::link::OpenLink;
 
-/// Bytes of output that are read at once.
-const OUTPUT: usize = 64 << 10;
+/// Size of an output chunk in bytes.
+const OUTPUT_BYTES: usize = 64 << 10;
 
 /// Opens links to the containers of a daemon.
 pub(super) struct Opener(pub(super) Arc<Shared>);
@@ -30,18 +30,18 @@ pub(super) struct Opener(pub(super) Arc<Shared>);
 impl OpenLink for Opener {
     async fn open(&self, id: &str) -> io::Result<BoxedStream> {
         let work = tokio::time::timeout(self.0.config.timeouts.create, self.0.open_link(id));
-        let opened = work
+        let stream = work
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
-        opened.map_err(broken)
+        stream.map_err(to_io_error)
     }
 
     async fn init_request(&self, id: &str) -> io::Result<InitRequest> {
         let work = tokio::time::timeout(self.0.config.timeouts.quick, self.0.init_request(id));
-        let made = work
+        let request = work
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
-        made.map_err(broken)
+        request.map_err(to_io_error)
     }
 }
 
@@ -61,7 +61,7 @@ impl Shared {
         let options = StartExecOptions {
             detach: false,
             tty: false,
-            output_capacity: Some(OUTPUT),
+            output_capacity: Some(OUTPUT_BYTES),
         };
         let started = self.daemon.start_exec(&exec.id, Some(options)).await?;
         let StartExecResults::Attached { output, input } = started else {
@@ -77,13 +77,13 @@ impl Shared {
         Ok(Box::new(tokio::io::join(reader, input)))
     }
 
-    /// What the container's agent is to know, out of its own label.
+    /// The initial request for a container's agent, from the container's encrypted label.
     async fn init_request(&self, id: &str) -> DaemonResult<InitRequest> {
         let labels = self.labels_of(id).await?;
         let label = |key| labels.get(key).map(String::as_str).unwrap_or_default();
         let Some(private) = self.seal.open(label(SANDBOX), label(PRIVATE)) else {
-            let message = "what the container was told to remember cannot be read by this server";
-            return Err(super::error::known(
+            let message = "this server cannot decrypt the container's variables and token";
+            return Err(super::error::fault(
                 sandyard_provider::ProviderErrorKind::Failed,
                 message,
             ));
@@ -96,14 +96,14 @@ impl Shared {
     }
 }
 
-/// What the program wrote to its standard output; whatever else it says is for people.
+/// The standard output of the program. Its standard error is only logged.
 fn standard_output(id: &str, piece: Result<LogOutput, Error>) -> Option<io::Result<Bytes>> {
     match piece {
         Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => Some(Ok(message)),
         Ok(LogOutput::StdErr { message }) => {
             let text = String::from_utf8_lossy(&message);
-            let text = super::error::cut(&text);
-            tracing::debug!(container.id = id, "The link says: {text}");
+            let text = super::error::shorten(&text);
+            tracing::debug!(container.id = id, "Message of the link: {text}");
             None
         }
         Ok(_) => None,
@@ -111,11 +111,11 @@ fn standard_output(id: &str, piece: Result<LogOutput, Error>) -> Option<io::Resu
     }
 }
 
-fn broken(fault: Fault) -> io::Error {
+fn to_io_error(fault: Fault) -> io::Error {
     let kind = match (fault.status(), fault.is_lost()) {
         (Some(404), _) => io::ErrorKind::NotFound,
         (_, true) => io::ErrorKind::ConnectionRefused,
-        // It does not run, or is paused.
+        // The container is stopped or paused.
         (Some(409), _) => io::ErrorKind::ConnectionRefused,
         _ => io::ErrorKind::Other,
     };

@@ -1,4 +1,4 @@
-//! What is written on whatever is made on a daemon, so that all of it is found again, and nothing of anybody else's is touched.
+//! Labels of everything that the provider creates on a daemon, so that it finds all of it and changes nothing else.
 
 use std::collections::HashMap;
 
@@ -6,46 +6,46 @@ use sandyard_core::{Clock, Limits, SandboxId};
 use sandyard_provider::Mount;
 use serde::Serialize;
 
-/// Label: the installation something belongs to.
+/// Label: the installation that an object belongs to.
 pub(super) const INSTALLATION: &str = "sandyard.installation";
-/// Label: the sandbox a container was made for.
+/// Label: the sandbox that a container was created for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
-/// Label: which attempt to make it made it.
+/// Label: the attempt that created it.
 pub(super) const ATTEMPT: &str = "sandyard.attempt";
-/// Label: the template it was made from.
+/// Label: the requested template.
 pub(super) const TEMPLATE: &str = "sandyard.template";
-/// Label: how much it may use.
+/// Label: its limits.
 pub(super) const LIMITS: &str = "sandyard.limits";
-/// Label: the volumes of users in it.
+/// Label: the users' volumes in it.
 pub(super) const MOUNTS: &str = "sandyard.mounts";
-/// Label: the project it is for.
+/// Label: its project.
 pub(super) const PROJECT: &str = "sandyard.project";
-/// Label: when it was made, in milliseconds since 1970.
+/// Label: when it was created, in milliseconds since 1970.
 pub(super) const CREATED: &str = "sandyard.created";
-/// Label: what this place could not give it.
-pub(super) const LACKS: &str = "sandyard.lacks";
-/// Label: what it is to remember and nobody is to read.
+/// Label: its limitations.
+pub(super) const LIMITATIONS: &str = "sandyard.lacks";
+/// Label: its encrypted variables and token.
 pub(super) const PRIVATE: &str = "sandyard.private";
-/// Label: the volume that is its `/workspace`; on that volume, the container's name.
+/// Label: the volume of its `/workspace`; on that volume, the container's name.
 pub(super) const WORKSPACE: &str = "sandyard.workspace";
-/// Label: on a volume that says how the container of another went, that other one.
-pub(super) const GONE: &str = "sandyard.gone";
-/// Label: the volume a keeper is for.
-pub(super) const KEEPER: &str = "sandyard.keeper";
-/// Label: a volume of users, by its id.
+/// Label: on a marker volume, the workspace whose container was deleted.
+pub(super) const MARKER: &str = "sandyard.gone";
+/// Label: the volume that a helper serves.
+pub(super) const VOLUME_HELPER: &str = "sandyard.keeper";
+/// Label: a users' volume, by its id.
 pub(super) const VOLUME: &str = "sandyard.volume";
-/// Label: a container that only copies files, and the volume or image it is for.
-pub(super) const HELPER: &str = "sandyard.helper";
-/// Label: the program in a volume, by its digest. Shared by all installations on a daemon.
+/// Label: a container that only copies files, with the volume or image it is for.
+pub(super) const COPIER: &str = "sandyard.helper";
+/// Label: the digest of the program in a volume. Shared by all installations on a daemon.
 pub(super) const AGENT: &str = "sandyard.agent";
-/// Label: an image of ours, and whose.
+/// Label: the installation that created an image.
 pub(super) const IMAGE: &str = "sandyard.image";
-/// Label: what an image of ours was made from.
+/// Label: the template of the sandbox that an image was created from.
 pub(super) const BASE: &str = "sandyard.base";
 
-/// What is read off containers. Each is written on every one of ours, empty where it says nothing: an image can carry labels too,
-/// which its containers would have otherwise, and so would a snapshot of one. A label cannot be removed, only emptied.
-const ALL: [&str; 15] = [
+/// Labels of containers. Every container has all of them, possibly empty: otherwise it would inherit labels of its image, which may
+/// be a snapshot. A label of an image cannot be removed, only emptied.
+const CONTAINER_LABELS: [&str; 15] = [
     INSTALLATION,
     SANDBOX,
     ATTEMPT,
@@ -54,39 +54,45 @@ const ALL: [&str; 15] = [
     MOUNTS,
     PROJECT,
     CREATED,
-    LACKS,
+    LIMITATIONS,
     PRIVATE,
     WORKSPACE,
-    KEEPER,
+    VOLUME_HELPER,
     VOLUME,
-    HELPER,
+    COPIER,
     AGENT,
 ];
 
-/// All labels of ours: these, and the others empty.
+/// All labels, with these values; the others are empty.
 pub(super) fn all<K: Into<String>, V: Into<String>>(
-    said: impl IntoIterator<Item = (K, V)>,
+    values: impl IntoIterator<Item = (K, V)>,
 ) -> HashMap<String, String> {
-    let mut labels: HashMap<_, _> = ALL.map(|key| (key.to_owned(), String::new())).into();
+    let mut labels: HashMap<_, _> = CONTAINER_LABELS
+        .map(|key| (key.to_owned(), String::new()))
+        .into();
     labels.extend(
-        said.into_iter()
+        values
+            .into_iter()
             .map(|(key, value)| (key.into(), value.into())),
     );
     labels
 }
 
-/// What a label says; none: it is not there, or empty.
-pub(super) fn said<'a>(labels: &'a HashMap<String, String>, key: &str) -> Option<&'a String> {
+/// The value of a label; `None` if it is missing or empty.
+pub(super) fn label_value<'a>(
+    labels: &'a HashMap<String, String>,
+    key: &str,
+) -> Option<&'a String> {
     labels.get(key).filter(|value| !value.is_empty())
 }
 
-/// What a name ends in while its container was asked to stop: a label cannot be changed, a name can.
+/// Suffix of the name of a container whose stop was requested: labels cannot be changed, names can.
 pub(super) const STOPPED: &str = "-stopped";
 
-/// What the name of a volume of `/workspace` begins with.
+/// Prefix of the names of `/workspace` volumes.
 pub(super) const WORKSPACES: &str = "sandyard-ws-";
 
-/// What is written on one sandbox's container.
+/// The labels of a sandbox's container.
 #[derive(Clone, Debug)]
 pub(super) struct InstanceLabels {
     pub(super) sandbox_id: SandboxId,
@@ -97,7 +103,7 @@ pub(super) struct InstanceLabels {
 }
 
 impl InstanceLabels {
-    /// Those of a new attempt.
+    /// The labels of a new attempt.
     pub(super) fn new(sandbox_id: &SandboxId, installation: &str) -> Self {
         let attempt = random_text();
         Self {
@@ -108,36 +114,36 @@ impl InstanceLabels {
         }
     }
 
-    /// The volume of its `/workspace`.
+    /// Name of its `/workspace` volume.
     pub(super) fn workspace(&self) -> String {
         let name = self.name.trim_start_matches("sandyard-");
         format!("{WORKSPACES}{name}")
     }
 
-    /// The labels of its container, those apart that only the maker knows.
-    pub(super) fn labels(&self, known: &LabelValues<'_>) -> HashMap<String, String> {
+    /// The labels of the container.
+    pub(super) fn labels(&self, values: &LabelValues<'_>) -> HashMap<String, String> {
         let mut labels = HashMap::from([
             (SANDBOX.to_owned(), self.sandbox_id.to_string()),
             (INSTALLATION.to_owned(), self.installation.clone()),
             (ATTEMPT.to_owned(), self.attempt.clone()),
-            (TEMPLATE.to_owned(), known.template.to_owned()),
-            (LIMITS.to_owned(), json(known.limits)),
-            (MOUNTS.to_owned(), json(known.mounts)),
-            (LACKS.to_owned(), json(known.limitations)),
+            (TEMPLATE.to_owned(), values.template.to_owned()),
+            (LIMITS.to_owned(), json(values.limits)),
+            (MOUNTS.to_owned(), json(values.mounts)),
+            (LIMITATIONS.to_owned(), json(values.limitations)),
             (CREATED.to_owned(), Clock::System.now_ms().to_string()),
-            (PRIVATE.to_owned(), known.private.to_owned()),
+            (PRIVATE.to_owned(), values.private.to_owned()),
         ]);
-        if let Some(project) = known.project {
+        if let Some(project) = values.project {
             labels.insert(PROJECT.to_owned(), project.to_owned());
         }
-        if let Some(volume) = known.workspace {
+        if let Some(volume) = values.workspace {
             labels.insert(WORKSPACE.to_owned(), volume.to_owned());
         }
         labels
     }
 }
 
-/// What else is written on a container.
+/// Values of the other labels.
 #[derive(Debug)]
 pub(super) struct LabelValues<'a> {
     pub(super) template: &'a str,
@@ -153,7 +159,7 @@ fn json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// What a filter of the daemon's asks for: things with that label.
+/// A label filter of the daemon.
 pub(super) fn labelled(key: &str, value: Option<&str>) -> String {
     match value {
         Some(value) => format!("{key}={value}"),
@@ -161,16 +167,11 @@ pub(super) fn labelled(key: &str, value: Option<&str>) -> String {
     }
 }
 
-/// 32 characters that nobody else has.
+/// 32 random characters.
 pub(super) fn random_text() -> String {
     use chacha20poly1305::aead::OsRng;
     use chacha20poly1305::aead::rand_core::RngCore;
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
-    hex(&bytes)
-}
-
-/// Bytes as lower-case digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex::encode(&bytes)
 }

@@ -1,21 +1,22 @@
 //! Sandboxes as containers of a Docker daemon, here or elsewhere.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `config`, `connect`, `line`, `place` | where the daemon is, the way to it, what it can and cannot |
-//! | `backend`, `steps` | the calls; from one state to another |
-//! | `make`, `plan`, `body`, `check`, `targets`, `output` | a container from a wish: nothing is left when it fails |
-//! | `program` | the agent's program in a volume, so that any image will do |
-//! | `link/`, `exec` | the way to the agent of a container |
-//! | `labels`, `sealed` | what is written on whatever is made; what of it nobody may read |
-//! | `image`, `names`, `pull`, `templates`, `copies` | images: fetched, named, imported, made of containers |
-//! | `volumes`, `house` | volumes of users, and the hidden containers through which they are opened |
-//! | `meter` | what containers use |
-//! | `sweep`, `workspaces` | take away what servers that died have left |
-//! | `convert`, `changes`, `error`, `kind`, `date`, `tar` | the daemon's words and ours |
+//! | `config`, `connect`, `connection`, `daemon_info` | the daemon's address, connections to it, what it supports |
+//! | `backend`, `transitions` | the calls; changes of state |
+//! | `create`, `plan`, `body`, `check`, `mount_targets`, `output` | creates a container from a spec; a failed create leaves nothing
+//! |
+//! | `program` | the agent's program in a volume, so that any image works |
+//! | `link/`, `exec` | connections to the agent of a container |
+//! | `labels`, `sealed` | labels of everything that is created; the encrypted one |
+//! | `image`, `names`, `pull`, `templates`, `copies` | images: pulled, named, imported, created from containers |
+//! | `volumes`, `volume_helper` | users' volumes, and the hidden containers through which they are opened |
+//! | `usage_meter` | usage of containers |
+//! | `sweep`, `workspaces` | removes what crashed servers left behind |
+//! | `convert`, `changes`, `error`, `error_kind`, `tar` | translate the daemon's types |
 //!
-//! Everything that has to be remembered is on the daemon, in labels and names: another server of the same installation goes on
-//! with it, and nothing that limitations our labels is ever touched.
+//! All state is on the daemon, in labels and names: another server of the same installation can continue with it, and objects
+//! without the labels are never changed.
 
 mod backend;
 mod body;
@@ -77,25 +78,25 @@ use sweep::Sweeper;
 use usage_meter::{DockerMeter, Sizes};
 use volume_helper::DockerVolumeHelpers;
 
-/// How this provider is called in settings and answers.
+/// Name of this provider in settings and answers.
 pub const NAME: &str = "docker";
 
-/// How long what is new at the daemon's is left alone by the sweep.
+/// How long the sweep ignores new objects.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// A Docker daemon as a provider.
 pub struct Docker {
     shared: Arc<Shared>,
     info: ProviderInfo,
-    /// The ways to agents.
+    /// Connections to agents.
     links: Links,
-    /// The ways to volumes' files.
-    keepers: VolumeHelpers,
-    /// What its sandboxes used of late.
+    /// Access to the files of volumes.
+    volume_helpers: VolumeHelpers,
+    /// Recent usage of its sandboxes.
     history: UsageHistory,
     sizes: Sizes,
     sweeper: Sweeper,
-    /// The way out of its sandboxes; none: nothing leaves them.
+    /// Egress of its sandboxes; `None` when they have none.
     gateway: Option<Gateway>,
     flows: Mutex<Option<mpsc::Receiver<Flow>>>,
 }
@@ -109,33 +110,33 @@ impl std::fmt::Debug for Docker {
 }
 
 impl Docker {
-    /// Reaches a daemon.
+    /// Connects to a daemon.
     ///
     /// # Errors
-    /// `Unavailable` when none answers there, `NotFound` when it does not know the runtime, `Invalid` when the settings make no
-    /// sense.
+    /// `Unavailable` when no daemon answers, `NotFound` when it does not know the runtime, `Invalid` for invalid settings.
     pub async fn connect(config: DockerConfig) -> Result<Self> {
         let seccomp = read_filter(&config)?;
-        let reach = async {
-            let (daemon, line) = connect::reach(&config).await?;
-            let said = daemon.info().await?;
-            let can_bound = volumes::can_bound_volumes(&daemon, &config.installation).await;
-            Ok((daemon, line, said, can_bound))
+        let connect = async {
+            let (daemon, connection) = connect::connect_daemon(&config).await?;
+            let system_info = daemon.info().await?;
+            let can_bound_volumes = volumes::can_bound_volumes(&daemon, &config.installation).await;
+            Ok((daemon, connection, system_info, can_bound_volumes))
         };
         let verb = Verb::CheckHealth;
-        let (daemon, line, said, can_bound) = within(verb, config.timeouts.of(verb), reach).await?;
-        let place = DaemonInfo::new(&said, can_bound);
-        let info = daemon_info::provider_info(&config, &said, &place)?;
-        for lack in &info.limitations {
-            tracing::warn!("Docker: {lack}");
+        let (daemon, connection, system_info, can_bound_volumes) =
+            within(verb, config.timeouts.of(verb), connect).await?;
+        let daemon_info = DaemonInfo::new(&system_info, can_bound_volumes);
+        let info = daemon_info::provider_info(&config, &system_info, &daemon_info)?;
+        for limitation in &info.limitations {
+            tracing::warn!("Docker: {limitation}");
         }
         let timeouts = config.timeouts;
         let shared = Arc::new(Shared {
             seal: Seal::new(&config.sealing_key),
             daemon,
-            line,
+            connection,
             config,
-            place,
+            daemon_info,
             seccomp,
             authority: OnceLock::new(),
             agent: OnceCell::new(),
@@ -144,7 +145,7 @@ impl Docker {
         });
         let links = Links::new(Arc::new(Opener(shared.clone())));
         let sizes = Sizes::default();
-        let house = DockerVolumeHelpers {
+        let backend = DockerVolumeHelpers {
             shared: shared.clone(),
             links: links.clone(),
         };
@@ -153,7 +154,7 @@ impl Docker {
             sizes: sizes.clone(),
         };
         Ok(Self {
-            keepers: VolumeHelpers::new(house, timeouts),
+            volume_helpers: VolumeHelpers::new(backend, timeouts),
             history: UsageHistory::begin(meter),
             sweeper: Sweeper::new(GRACE),
             shared,
@@ -165,22 +166,22 @@ impl Docker {
         })
     }
 
-    /// Lets sandboxes out by this gateway, whose records are handed on.
+    /// Gives sandboxes egress through a gateway; its flow records are passed on.
     #[must_use]
     pub fn with_gateway(mut self, gateway: Gateway, flows: mpsc::Receiver<Flow>) -> Self {
-        // Set once: nothing was made without it so far.
+        // Set once, before any container is created.
         let _ = self
             .shared
             .authority
             .set(gateway.authority_pem().to_owned());
         self.gateway = Some(gateway);
         self.flows = Mutex::new(Some(flows));
-        // Not before: the certificate goes with it. Whoever asks for the first container finds it done, or waits for the rest.
+        // Uploads the program in advance, with the certificate. The first create waits for the rest of it.
         let shared = self.shared.clone();
         tokio::spawn(async move {
             if let Err(fault) = shared.agent_volume().await {
                 tracing::warn!(
-                    "The agent's program is not at Docker's yet: {}",
+                    "Failed to upload the agent's program to Docker: {}",
                     fault.text()
                 );
             }
@@ -188,21 +189,21 @@ impl Docker {
         self
     }
 
-    /// Leaves what is new at the daemon's alone for so long: two minutes when nobody says.
+    /// Sets how long the sweep ignores new objects (default: two minutes).
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.sweeper = Sweeper::new(grace);
         self
     }
 
-    /// Keeps what is in `/workspace` for so long when somebody else removes a container: a week when nobody says.
+    /// Sets how long the files of `/workspace` are retained when someone else removed the container (default: one week).
     #[must_use]
-    pub fn with_lost_kept(mut self, keep: Duration) -> Self {
-        self.sweeper.keep_lost(keep);
+    pub fn with_lost_retention(mut self, retention: Duration) -> Self {
+        self.sweeper.set_lost_retention(retention);
         self
     }
 
-    /// Bounds a call in time. What it was doing may still be done.
+    /// Bounds a call in time. Its work may continue.
     async fn within<T>(
         &self,
         verb: Verb,
@@ -214,24 +215,24 @@ impl Docker {
 
 async fn within<T>(
     verb: Verb,
-    most: Duration,
+    timeout: Duration,
     work: impl Future<Output = DaemonResult<T>>,
 ) -> Result<T> {
-    match tokio::time::timeout(most, work).await {
+    match tokio::time::timeout(timeout, work).await {
         Ok(done) => done.map_err(|fault: Fault| fault.into_error(verb)),
-        Err(_) => Err(error::timed_out(verb, most)),
+        Err(_) => Err(error::timed_out(verb, timeout)),
     }
 }
 
-/// The system call filter that is to be used instead of Docker's own.
+/// The seccomp profile that replaces Docker's own.
 fn read_filter(config: &DockerConfig) -> Result<Option<String>> {
     let Some(path) = &config.seccomp else {
         return Ok(None);
     };
     let bad = |error: Box<dyn std::error::Error + Send + Sync>| {
-        let message = "the system call filter for containers cannot be read";
+        let message = "the seccomp profile for containers cannot be read";
         let hint = format!(
-            "`{}` must be a seccomp profile of Docker's, in JSON",
+            "`{}` must be a seccomp profile in Docker's JSON format",
             path.display()
         );
         let error = ProviderError::new(ProviderErrorKind::Invalid, message).source(error);
@@ -240,6 +241,6 @@ fn read_filter(config: &DockerConfig) -> Result<Option<String>> {
     let text = std::fs::read_to_string(path).map_err(|error| bad(error.into()))?;
     let profile: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| bad(error.into()))?;
-    // Without what is there for people's eyes: it goes with every container.
+    // Without formatting, because every container contains it.
     Ok(Some(profile.to_string()))
 }

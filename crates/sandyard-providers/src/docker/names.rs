@@ -1,30 +1,30 @@
-//! Names of images: which are ours, and whether an image is called so.
+//! Names of images: which belong to templates, and whether an image has a name.
 //!
-//! | name | is |
+//! | name | image |
 //! |---|---|
-//! | `sandyard/<template>:latest` | a template of ours, reached by `<template>` and by nothing else: the service knows whose it is |
-//! | `sandyard-empty:latest` | the image with nothing in it |
-//! | any other | whoever manages the daemon has put it there, or it is fetched |
+//! | `sandyard/<template>:latest` | a template, addressed by `<template>` only: the service knows its owner |
+//! | `sandyard-empty:latest` | the empty image |
+//! | any other | an image that the operator of the daemon provided, or that is pulled |
 
 use bollard::models::ImageInspect;
 
-/// An image with nothing in it, for containers that are never started.
+/// The empty image, for containers that are never started.
 pub(super) const EMPTY: &str = "sandyard-empty:latest";
 
-/// What the names of our own images begin with.
-const OWN: &str = "sandyard/";
+/// Prefix of the image names of templates.
+const TEMPLATE_PREFIX: &str = "sandyard/";
 
-/// The name of the image that is a template of ours.
+/// The image name of a template.
 pub(super) fn own_name(template: &str) -> String {
-    format!("{OWN}{template}:latest")
+    format!("{TEMPLATE_PREFIX}{template}:latest")
 }
 
-/// The template of ours that an image of that name is.
+/// The template of an image name.
 pub(super) fn template_of(tag: &str) -> Option<&str> {
-    tag.strip_prefix(OWN)?.strip_suffix(":latest")
+    tag.strip_prefix(TEMPLATE_PREFIX)?.strip_suffix(":latest")
 }
 
-/// The name of an image in full, so that names can be compared.
+/// The full name of an image, so that names can be compared.
 pub(super) fn full_name(name: &str) -> String {
     let hub = ["docker.io/", "index.docker.io/"];
     let name = hub
@@ -40,25 +40,28 @@ pub(super) fn full_name(name: &str) -> String {
     }
 }
 
-/// Says whether a name in full is one that only we give: nothing is fetched by it, lest it takes the place of ours.
+/// Whether a full name is reserved: nothing is pulled by it, so that no pull replaces a template.
 pub(super) fn is_reserved(full_name: &str) -> bool {
     let empty = EMPTY.trim_end_matches("latest").trim_end_matches(':');
     let rest = full_name.strip_prefix(empty);
-    full_name.starts_with(OWN) || rest.is_some_and(|rest| rest.starts_with([':', '@']))
+    full_name.starts_with(TEMPLATE_PREFIX) || rest.is_some_and(|rest| rest.starts_with([':', '@']))
 }
 
-/// Says whether an image is called so. The daemon also finds it by its id, and by the beginning of that: those are no names.
-pub(super) fn is_called(image: &ImageInspect, name: &str) -> bool {
+/// Whether an image has a name. The daemon also finds images by their ids and prefixes of those, which are not names.
+pub(super) fn has_name(image: &ImageInspect, name: &str) -> bool {
     let name = full_name(name);
     let (names, name) = match name.split_once('@') {
-        // A tag says nothing beside a digest.
+        // A tag has no meaning beside a digest.
         Some((name, digest)) => (
             &image.repo_digests,
             format!("{}@{digest}", without_tag(name)),
         ),
         None => (&image.repo_tags, name),
     };
-    names.iter().flatten().any(|one| full_name(one) == name)
+    names
+        .iter()
+        .flatten()
+        .any(|candidate| full_name(candidate) == name)
 }
 
 fn without_tag(name: &str) -> &str {
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_names_are_nobody_elses() {
+    fn names_of_templates_are_reserved() {
         for name in [
             "sandyard/kept",
             "sandyard/kept:latest",
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_no_names() {
+    fn ids_are_not_names() {
         let image = ImageInspect {
             id: Some("sha256:b0f292".to_owned()),
             repo_tags: Some(vec![
@@ -122,7 +125,7 @@ mod tests {
             "r.example:5000/a@sha256:00",
             "r.example:5000/a:9@sha256:00",
         ] {
-            assert!(is_called(&image, name), "{name}");
+            assert!(has_name(&image, name), "{name}");
         }
         for name in [
             "b0f292",
@@ -132,7 +135,7 @@ mod tests {
             "a@sha256:00",
             "a@sha256:b0f292",
         ] {
-            assert!(!is_called(&image, name), "{name}");
+            assert!(!has_name(&image, name), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a container says before its agent answers.
+//! Output of a container before its agent answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,23 +7,23 @@ use bollard::query_parameters::AttachContainerOptions;
 use futures_util::StreamExt;
 
 use super::daemon::Shared;
-use super::error::cut;
+use super::error::shorten;
 
-/// Bytes kept of it.
+/// Maximum number of stored bytes.
 const MAX_OUTPUT: usize = 4096;
 
-/// What a container has said so far.
+/// The captured output of a container.
 #[derive(Default)]
 pub(super) struct Output {
-    kept: Arc<Mutex<Vec<u8>>>,
+    buffer: Arc<Mutex<Vec<u8>>>,
     task: Option<tokio::task::AbortHandle>,
 }
 
 impl Output {
-    /// The last of it.
+    /// The last lines.
     pub(super) fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        cut(&String::from_utf8_lossy(&kept))
+        let buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        shorten(&String::from_utf8_lossy(&buffer))
     }
 }
 
@@ -36,8 +36,8 @@ impl Drop for Output {
 }
 
 impl Shared {
-    /// Keeps the last of what a container says, for when it ends at once.
-    pub(super) async fn listen(&self, id: &str) -> Output {
+    /// Captures the last output of a container, in case it exits at once.
+    pub(super) async fn capture_output(&self, id: &str) -> Output {
         let mut output = Output::default();
         let options = AttachContainerOptions {
             stream: true,
@@ -49,15 +49,15 @@ impl Shared {
             return output;
         };
         let AttachContainerResults {
-            output: mut said, ..
+            output: mut stream, ..
         } = attached;
-        let kept = output.kept.clone();
+        let buffer = output.buffer.clone();
         let task = tokio::spawn(async move {
-            while let Some(Ok(piece)) = said.next().await {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&piece.into_bytes());
-                let over = kept.len().saturating_sub(MAX_OUTPUT);
-                kept.drain(..over);
+            while let Some(Ok(piece)) = stream.next().await {
+                let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+                buffer.extend_from_slice(&piece.into_bytes());
+                let over = buffer.len().saturating_sub(MAX_OUTPUT);
+                buffer.drain(..over);
             }
         });
         output.task = Some(task.abort_handle());

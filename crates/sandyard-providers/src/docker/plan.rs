@@ -1,4 +1,4 @@
-//! What a container is to be, from a wish.
+//! The plan of a container from a spec.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::body::{AGENT_FOLDER, Plan, WORKSPACE_PATH, folder, plain_volume, volu
 use super::check;
 use super::config::{DockerNetwork, Workspace};
 use super::daemon::Shared;
-use super::error::{DaemonResult, if_there, invalid, known};
+use super::error::{DaemonResult, fault, if_exists, invalid};
 use super::image::Image;
 use super::labels::{INSTALLATION, InstanceLabels, LabelValues, SANDBOX, WORKSPACE};
 use super::sealed::Private;
 use super::volumes::{DRIVER, volume_name};
 
-/// Who commands run as when neither the image nor the settings say.
+/// User of commands if neither the image nor the settings name one.
 const USER: &str = "user";
 
 impl Shared {
@@ -25,16 +25,16 @@ impl Shared {
         self: &'a Arc<Self>,
         spec: &'a InstanceSpec,
         image: &'a Image,
-        marks: &InstanceLabels,
+        instance_labels: &InstanceLabels,
     ) -> DaemonResult<Plan<'a>> {
         check::spec(spec, &self.config.limits.1)?;
         let hostname = spec.hostname.as_deref().unwrap_or(spec.sandbox_id.as_str());
         if hostname.is_empty() || hostname.len() > 63 || hostname.contains(char::is_control) {
-            return Err(invalid("a host name has 1 to 63 characters"));
+            return Err(invalid("a host name must have 1 to 63 characters"));
         }
         let project = check::project_folder(&self.config, spec.project.as_deref())?;
         for mount in &spec.mounts {
-            self.need_volume(&mount.volume).await?;
+            self.require_volume(&mount.volume).await?;
         }
         let agent = self.agent_volume().await?;
         let mut mounts = vec![plain_volume(&agent, AGENT_FOLDER, true)];
@@ -43,18 +43,20 @@ impl Shared {
             (Some(source), _) => mounts.push(folder(source, WORKSPACE_PATH)),
             (None, Workspace::Layer) => {}
             (None, Workspace::Volume) => {
-                let name = marks.workspace();
+                let name = instance_labels.workspace();
                 mounts.push(volume(
                     &name,
                     WORKSPACE_PATH,
-                    self.workspace_options(marks, &spec.limits),
+                    self.workspace_options(instance_labels, &spec.limits),
                     false,
                 ));
                 workspace = Some(name);
             }
         }
-        let others = spec.mounts.iter();
-        mounts.extend(others.map(|one| plain_volume(&volume_name(&one.volume), &one.path, false)));
+        let volumes = spec.mounts.iter();
+        mounts.extend(
+            volumes.map(|mount| plain_volume(&volume_name(&mount.volume), &mount.path, false)),
+        );
         let mut env = image.env.clone();
         env.extend(spec.env.clone());
         let private = Private {
@@ -62,12 +64,12 @@ impl Shared {
             access_token: spec.access_token.clone(),
         };
         let private = self.seal.seal(spec.sandbox_id.as_str(), &private);
-        let private = private.ok_or_else(|| invalid("the variables cannot be sealed"))?;
-        let mut limitations = self.place.limitations(self.config.workspace);
+        let private = private.ok_or_else(|| invalid("the variables cannot be encrypted"))?;
+        let mut limitations = self.daemon_info.limitations(self.config.workspace);
         if project.is_some() {
-            limitations.push("the size of the project's folder is not bounded".to_owned());
+            limitations.push("the size of the project's folder is not limited".to_owned());
         }
-        let labels = marks.labels(&LabelValues {
+        let labels = instance_labels.labels(&LabelValues {
             template: &spec.template,
             limits: &spec.limits,
             mounts: &spec.mounts,
@@ -96,17 +98,21 @@ impl Shared {
         })
     }
 
-    fn workspace_options(&self, marks: &InstanceLabels, limits: &Limits) -> MountVolumeOptions {
+    fn workspace_options(
+        &self,
+        instance_labels: &InstanceLabels,
+        limits: &Limits,
+    ) -> MountVolumeOptions {
         let labels = [
             (INSTALLATION, self.config.installation.clone()),
-            (SANDBOX, marks.sandbox_id.to_string()),
-            (WORKSPACE, marks.name.clone()),
+            (SANDBOX, instance_labels.sandbox_id.to_string()),
+            (WORKSPACE, instance_labels.name.clone()),
         ];
         MountVolumeOptions {
-            // What an image has there, a snapshot's above all, is what a new one begins with.
+            // A new volume gets the files of the image, in particular those of a snapshot.
             no_copy: Some(false),
             labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
-            driver_config: self.bounded_to(limits.disk_bytes).map(|options| {
+            driver_config: self.size_limit(limits.disk_bytes).map(|options| {
                 MountVolumeOptionsDriverConfig {
                     name: Some(DRIVER.to_owned()),
                     options: Some(options),
@@ -116,15 +122,16 @@ impl Shared {
         }
     }
 
-    /// Refuses a volume that is not there: the daemon would make one.
-    pub(super) async fn need_volume(&self, id: &str) -> DaemonResult {
+    /// Refuses a missing volume, because the daemon would create it.
+    pub(super) async fn require_volume(&self, id: &str) -> DaemonResult {
         let short: String = id.chars().take(64).collect();
-        let absent = || known(ProviderErrorKind::NotFound, format!("no volume `{short}`"));
+        let absent = || fault(ProviderErrorKind::NotFound, format!("no volume `{short}`"));
         if !check::is_volume_id(id) {
             return Err(absent());
         }
-        let found = if_there(self.daemon.inspect_volume(&volume_name(id)).await)?;
-        let owner = found.and_then(|found| found.labels.get(INSTALLATION).cloned());
+        let volume_info = if_exists(self.daemon.inspect_volume(&volume_name(id)).await)?;
+        let owner =
+            volume_info.and_then(|volume_info| volume_info.labels.get(INSTALLATION).cloned());
         match owner.is_some_and(|owner| owner == self.config.installation) {
             true => Ok(()),
             false => Err(absent()),

@@ -148,7 +148,7 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<DockerConfig
     let cert_path = || {
         values
             .path("docker.cert_path")
-            .unwrap_or_else(usual_certificates)
+            .unwrap_or_else(default_cert_path)
     };
     Ok(DockerConfig {
         host: context.maybe_text("docker.host"),
@@ -166,7 +166,7 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<DockerConfig
         runtime: context.maybe_text("docker.runtime"),
         network: match values.text("docker.network") {
             None | Some("gateway") => DockerNetwork::Gateway,
-            Some(name) => DockerNetwork::Named(name.to_owned()),
+            Some(name) => DockerNetwork::Existing(name.to_owned()),
         },
         user: context.maybe_text("docker.user"),
         has_new_privileges: !values.switch("docker.no_new_privileges"),
@@ -181,8 +181,8 @@ fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<DockerConfig
     })
 }
 
-/// Where Docker's own programs look.
-fn usual_certificates() -> PathBuf {
+/// Default path of Docker's own programs.
+fn default_cert_path() -> PathBuf {
     let home = std::env::var_os("HOME").unwrap_or_default();
     Path::new(&home).join(".docker")
 }

@@ -1,7 +1,7 @@
-//! What a container is to remember and nobody is to read: the variables and the token of its sandbox.
+//! The encrypted label: the variables and the token of a sandbox.
 //!
-//! Everything else about a sandbox is in plain labels. These are in a label too, so that any server of the installation can go
-//! on with the container; sealed, so that neither `docker inspect` nor a copy of Docker's files shows them.
+//! Everything else about a sandbox is in plain labels. These are in a label, too, so that any server of the installation can
+//! continue with the container; encrypted, so that neither `docker inspect` nor a copy of Docker's files reveals them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 const NONCE: usize = 24;
-/// Longest label that is opened.
+/// Maximum length of a label.
 const MAX_LABEL: usize = 4 << 20;
 
-/// Seals and opens.
+/// Encrypts and decrypts the label.
 #[derive(Clone)]
 pub(super) struct Seal(XChaCha20Poly1305);
 
@@ -28,17 +28,17 @@ impl fmt::Debug for Seal {
     }
 }
 
-/// What a sandbox's agent is told.
+/// Secrets of a sandbox's agent.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Private {
     /// Variables of every command.
     pub(super) env: BTreeMap<String, String>,
-    /// What callers have to present.
+    /// The token that clients must send.
     pub(super) access_token: String,
 }
 
 impl Seal {
-    /// By a key for this purpose alone.
+    /// Derives the key of the label.
     pub(super) fn new(key: &[u8; 32]) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"sandyard docker labels\0");
@@ -46,7 +46,7 @@ impl Seal {
         Self(XChaCha20Poly1305::new(&hash.finalize()))
     }
 
-    /// Makes a label of it that only the same sandbox's name opens.
+    /// Encrypts the secrets for a sandbox of that name.
     pub(super) fn seal(&self, name: &str, private: &Private) -> Option<String> {
         let mut sealed = vec![0; NONCE];
         OsRng.fill_bytes(&mut sealed);
@@ -55,20 +55,20 @@ impl Seal {
             msg: &plain,
             aad: name.as_bytes(),
         };
-        let hidden = self.0.encrypt(XNonce::from_slice(&sealed), payload).ok()?;
-        sealed.extend(hidden);
+        let encrypted = self.0.encrypt(XNonce::from_slice(&sealed), payload).ok()?;
+        sealed.extend(encrypted);
         Some(STANDARD_NO_PAD.encode(sealed))
     }
 
-    /// Opens a label; none: it was not sealed by us, or for another.
+    /// Decrypts a label; `None` if it was encrypted with another key or for another sandbox.
     pub(super) fn open(&self, name: &str, label: &str) -> Option<Private> {
         if label.len() > MAX_LABEL {
             return None;
         }
         let sealed = STANDARD_NO_PAD.decode(label).ok()?;
-        let (nonce, hidden) = sealed.split_at_checked(NONCE)?;
+        let (nonce, encrypted) = sealed.split_at_checked(NONCE)?;
         let payload = Payload {
-            msg: hidden,
+            msg: encrypted,
             aad: name.as_bytes(),
         };
         let plain = self.0.decrypt(XNonce::from_slice(nonce), payload).ok()?;

@@ -1,4 +1,4 @@
-//! Containers that are never started: through them files get into volumes and images.
+//! Containers that are never started: they are used to copy files into volumes and images.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use super::daemon::Shared;
 use super::error::DaemonResult;
 
 impl Shared {
-    /// Makes one and tells its id.
-    pub(super) async fn never_started(
+    /// Creates one and returns its id.
+    pub(super) async fn create_unstarted(
         &self,
         name: &str,
         image: &str,
@@ -19,7 +19,7 @@ impl Shared {
     ) -> DaemonResult<String> {
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
-            // The daemon makes none without a program.
+            // The daemon requires a program.
             entrypoint: Some(vec!["never-started".to_owned()]),
             labels: Some(labels),
             host_config: Some(HostConfig {

@@ -1,4 +1,4 @@
-//! Reads what containers use.
+//! Reads the usage of containers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,75 +12,81 @@ use tokio::sync::Semaphore;
 
 use super::convert;
 use super::daemon::Shared;
-use super::error::{DaemonResult, if_there};
+use super::error::{DaemonResult, if_exists};
 use crate::usage_history::{Meter, Reading};
 
 /// How many containers are read at once.
-const AT_ONCE: usize = 8;
-/// How long one may take.
-const READ_WITHIN: Duration = Duration::from_secs(4);
-/// How old the size of a container's files may be: the daemon walks through all of them for it.
-const SIZE_FOR: Duration = Duration::from_secs(30);
-/// How many such walks there are at once, and how long each may take.
-const WALKS: usize = 2;
-const WALKED_WITHIN: Duration = Duration::from_secs(120);
-/// How long somebody waits for a size that is not known yet.
-const AWAITED_FOR: Duration = Duration::from_secs(2);
+const CONCURRENCY: usize = 8;
+/// Timeout of reading one container.
+const READ_TIMEOUT: Duration = Duration::from_secs(4);
+/// How old the size of a container's files may be: the daemon walks through all files to compute it.
+const SIZE_TTL: Duration = Duration::from_secs(30);
+/// Number of concurrent walks, and the timeout of each.
+const MAX_WALKS: usize = 2;
+const WALK_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a caller waits for a size that is not known yet.
+const FIRST_SIZE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sizes of containers' files, as they were of late.
+/// Recent sizes of containers' files.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
-    known: Arc<Mutex<HashMap<String, LabelValues>>>,
+    entries: Arc<Mutex<HashMap<String, SizeEntry>>>,
     walks: Arc<Semaphore>,
 }
 
-/// What is known of one.
+/// The size of one container's files.
 #[derive(Clone, Copy, Debug)]
-struct LabelValues {
-    /// When it was last asked for, whatever came of that.
-    asked: Instant,
+struct SizeEntry {
+    /// When it was last requested, whatever the result.
+    requested_at: Instant,
     bytes: Option<u64>,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
         Self {
-            known: Arc::default(),
-            walks: Arc::new(Semaphore::new(WALKS)),
+            entries: Arc::default(),
+            walks: Arc::new(Semaphore::new(MAX_WALKS)),
         }
     }
 }
 
 impl Sizes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, LabelValues>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SizeEntry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, id: &str) -> Option<u64> {
+    fn get(&self, id: &str) -> Option<u64> {
         self.lock().get(id)?.bytes
     }
 
-    /// Says whether a size is to be asked for now, and notes that it is. One that could not be told waits its time too.
+    /// Whether a size must be requested now; if so, records it. A failed request is not repeated sooner.
     fn is_due(&self, id: &str) -> bool {
         let mut sizes = self.lock();
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         match sizes.get_mut(id) {
-            Some(known) if known.asked.elapsed() < SIZE_FOR => return false,
-            Some(known) => known.asked = asked,
+            Some(entry) if entry.requested_at.elapsed() < SIZE_TTL => return false,
+            Some(entry) => entry.requested_at = requested_at,
             None => {
                 let bytes = None;
-                sizes.insert(id.to_owned(), LabelValues { asked, bytes });
+                sizes.insert(
+                    id.to_owned(),
+                    SizeEntry {
+                        requested_at,
+                        bytes,
+                    },
+                );
             }
         }
         true
     }
 
-    /// Notes a size, unless the container was forgotten meanwhile.
-    fn note(&self, id: &str, size: u64) {
-        if let Some(known) = self.lock().get_mut(id) {
-            // From now on: a walk may take longer than its result is good for.
-            known.asked = Instant::now();
-            known.bytes = Some(size);
+    /// Stores a size, unless the container was forgotten meanwhile.
+    fn set_size(&self, id: &str, size: u64) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            // From now on: a walk may take longer than its result is valid.
+            entry.requested_at = Instant::now();
+            entry.bytes = Some(size);
         }
     }
 
@@ -91,30 +97,30 @@ impl Sizes {
 }
 
 impl Shared {
-    /// What a container uses now; none: it is not there.
+    /// Current usage of a container; `None` if it does not exist.
     pub(super) async fn stats(&self, id: &str) -> DaemonResult<Option<ContainerStatsResponse>> {
         let options = StatsOptions {
             stream: false,
             one_shot: true,
         };
-        let mut told = Box::pin(self.daemon.stats(id, Some(options)));
-        match told.next().await {
-            Some(stats) => if_there(stats),
+        let mut responses = Box::pin(self.daemon.stats(id, Some(options)));
+        match responses.next().await {
+            Some(stats) => if_exists(stats),
             None => Ok(None),
         }
     }
 
-    /// Bytes that a container has on top of its image, as they were of late; none: nobody knows yet. Whoever asks does not wait
-    /// for the daemon to walk through all files, which may take minutes, except a moment for the first time.
+    /// Size of a container's files on top of its image, as recently known; `None` if unknown. Callers do not wait for the daemon's
+    /// walk through all files, which may take minutes, except for a moment the first time.
     pub(super) async fn size(self: &Arc<Self>, sizes: &Sizes, id: &str) -> Option<u64> {
         if sizes.is_due(id) {
             let walk = tokio::spawn(self.clone().walk(sizes.clone(), id.to_owned()));
-            if sizes.known(id).is_none() {
-                // What comes of it is noted there.
-                let _ = tokio::time::timeout(AWAITED_FOR, walk).await;
+            if sizes.get(id).is_none() {
+                // The walk stores its result.
+                let _ = tokio::time::timeout(FIRST_SIZE_TIMEOUT, walk).await;
             }
         }
-        sizes.known(id)
+        sizes.get(id)
     }
 
     async fn walk(self: Arc<Self>, sizes: Sizes, id: String) {
@@ -122,29 +128,29 @@ impl Shared {
             return;
         };
         let options = InspectContainerOptions { size: true };
-        let told = self.daemon.inspect_container(&id, Some(options));
-        let Ok(told) = tokio::time::timeout(WALKED_WITHIN, told).await else {
+        let response = self.daemon.inspect_container(&id, Some(options));
+        let Ok(response) = tokio::time::timeout(WALK_TIMEOUT, response).await else {
             return;
         };
-        let size = told.ok().and_then(|told| told.size_rw);
+        let size = response.ok().and_then(|response| response.size_rw);
         if let Some(size) = size.and_then(|size| u64::try_from(size).ok()) {
-            sizes.note(&id, size);
+            sizes.set_size(&id, size);
         }
     }
 
     async fn reading(self: &Arc<Self>, sizes: &Sizes, id: &str) -> Reading {
-        let stats = tokio::time::timeout(READ_WITHIN, self.stats(id)).await;
+        let stats = tokio::time::timeout(READ_TIMEOUT, self.stats(id)).await;
         let stats = match stats {
             Ok(Ok(Some(stats))) => stats,
-            Ok(Ok(None)) => return Reading::Gone,
+            Ok(Ok(None)) => return Reading::Exited,
             _ => return Reading::Failed,
         };
         let size = self.size(sizes, id).await.unwrap_or(0);
-        convert::counters(&stats, size).map_or(Reading::Gone, Reading::Counters)
+        convert::counters(&stats, size).map_or(Reading::Exited, Reading::Counters)
     }
 }
 
-/// Reads what containers of a daemon use.
+/// Reads the usage of a daemon's containers.
 pub(super) struct DockerMeter {
     pub(super) shared: Arc<Shared>,
     pub(super) sizes: Sizes,
@@ -161,7 +167,7 @@ impl Meter for DockerMeter {
             async move { shared.reading(&sizes, &id).await }
         });
         let reads: Vec<_> = reads.collect();
-        let reads = futures_util::stream::iter(reads).buffered(AT_ONCE);
+        let reads = futures_util::stream::iter(reads).buffered(CONCURRENCY);
         reads.collect().await
     }
 }
@@ -171,16 +177,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_that_cannot_be_told_is_not_asked_for_again_at_once() {
+    fn a_failed_size_request_is_not_repeated_at_once() {
         let sizes = Sizes::default();
         assert!(sizes.is_due("one"));
-        assert!(!sizes.is_due("one"), "it failed, or goes on");
-        assert_eq!(sizes.known("one"), None);
-        sizes.note("one", 7);
-        assert_eq!(sizes.known("one"), Some(7));
+        assert!(!sizes.is_due("one"), "it failed, or is in progress");
+        assert_eq!(sizes.get("one"), None);
+        sizes.set_size("one", 7);
+        assert_eq!(sizes.get("one"), Some(7));
         sizes.forget("one");
-        sizes.note("one", 8);
-        assert_eq!(sizes.known("one"), None, "it is gone");
+        sizes.set_size("one", 8);
+        assert_eq!(sizes.get("one"), None, "it was forgotten");
         assert!(sizes.is_due("one"));
     }
 }

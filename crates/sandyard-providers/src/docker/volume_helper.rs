@@ -1,4 +1,4 @@
-//! VolumeHelpers of volumes as small containers that nobody sees.
+//! Volume helpers as small hidden containers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::body::{AGENT_FOLDER, Plan, plain_volume};
 use super::config::DockerNetwork;
 use super::daemon::Shared;
 use super::error::DaemonResult;
-use super::labels::{INSTALLATION, KEEPER, PRIVATE, SANDBOX, labelled, random_text};
+use super::labels::{INSTALLATION, PRIVATE, SANDBOX, VOLUME_HELPER, labelled, random_text};
 use super::link::Links;
 use super::sealed::Private;
 use super::volumes::volume_name;
 use crate::volume_helper::{LIMITS, NewVolumeHelper, VolumeHelperBackend};
 
-/// Makes keepers on a daemon.
+/// Creates volume helpers on a daemon.
 pub(super) struct DockerVolumeHelpers {
     pub(super) shared: Arc<Shared>,
     pub(super) links: Links,
@@ -33,11 +33,11 @@ impl std::fmt::Debug for DockerVolumeHelpers {
 
 #[async_trait]
 impl VolumeHelperBackend for DockerVolumeHelpers {
-    async fn make(&self, volume: &str) -> Result<NewVolumeHelper> {
-        let made = self.try_make(volume).await;
-        let id = made.map_err(|fault| fault.into_error(Verb::OpenVolume))?;
+    async fn create(&self, volume: &str) -> Result<NewVolumeHelper> {
+        let created = self.try_create(volume).await;
+        let id = created.map_err(|fault| fault.into_error(Verb::OpenVolume))?;
         Ok(NewVolumeHelper {
-            endpoint: Endpoint::Custom(self.links.way(&id)),
+            endpoint: Endpoint::Custom(self.links.dialler(&id)),
             id,
             lease: Box::new(()),
         })
@@ -49,29 +49,35 @@ impl VolumeHelperBackend for DockerVolumeHelpers {
         removed.map_err(|fault| fault.into_error(Verb::OpenVolume))
     }
 
-    async fn all_of(&self, volume: &str) -> Result<Vec<String>> {
-        let labels = [self.shared.ours(), labelled(KEEPER, Some(volume))];
-        let found = self.shared.containers(&labels).await;
-        let found = found.map_err(|fault| fault.into_error(Verb::OpenVolume))?;
-        Ok(found.into_iter().filter_map(|one| one.id).collect())
+    async fn list(&self, volume: &str) -> Result<Vec<String>> {
+        let labels = [
+            self.shared.installation_label(),
+            labelled(VOLUME_HELPER, Some(volume)),
+        ];
+        let containers = self.shared.containers(&labels).await;
+        let containers = containers.map_err(|fault| fault.into_error(Verb::OpenVolume))?;
+        Ok(containers
+            .into_iter()
+            .filter_map(|container| container.id)
+            .collect())
     }
 }
 
 impl DockerVolumeHelpers {
-    async fn try_make(&self, volume: &str) -> DaemonResult<String> {
+    async fn try_create(&self, volume: &str) -> DaemonResult<String> {
         let shared = &self.shared;
-        shared.need_volume(volume).await?;
+        shared.require_volume(volume).await?;
         let image = shared.image(&shared.config.image, false).await?;
         let agent = shared.agent_volume().await?;
-        let name = format!("sandyard-keeper-{}", &random_text()[..12]);
-        // Nobody but this server comes to it, so its token is one that nobody knows.
+        let name = format!("sandyard-volume-helper-{}", &random_text()[..12]);
+        // Only this server connects to it, so its token is random and stored nowhere else.
         let private = Private {
             env: image.env.clone(),
             access_token: random_text(),
         };
         let labels = [
             (INSTALLATION, shared.config.installation.clone()),
-            (KEEPER, volume.to_owned()),
+            (VOLUME_HELPER, volume.to_owned()),
             (SANDBOX, name.clone()),
             (
                 PRIVATE,
@@ -90,13 +96,13 @@ impl DockerVolumeHelpers {
                 plain_volume(&volume_name(volume), VOLUME_PATH, false),
             ],
             options: vec!["--user".to_owned(), "root".to_owned()],
-            // It has no way out, whatever others have.
+            // It has no egress, whatever the setting.
             network: &DockerNetwork::Gateway,
             runtime: shared.config.runtime.as_deref(),
             has_new_privileges: false,
             seccomp: shared.seccomp.as_deref(),
         };
-        let body = plan.body(&shared.place);
+        let body = plan.body(&shared.daemon_info);
         let options = CreateContainerOptions {
             name: Some(name),
             ..CreateContainerOptions::default()

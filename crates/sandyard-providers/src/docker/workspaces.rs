@@ -1,13 +1,13 @@
-//! Volumes of `/workspace`, which go with their sandbox and with nothing else.
+//! Volumes of `/workspace`, which are deleted with their sandbox and at no other time.
 //!
-//! Docker's own commands take containers away (`docker system prune` takes every stopped one) and leave their volumes: then this
-//! volume is the last there is of somebody's work. So it matters how a container went. Docker keeps no word of it, and labels of
-//! volumes cannot be changed, so that other volumes, which stay empty, say it:
+//! Docker commands such as `docker system prune` remove stopped containers and leave their volumes: then the volume has the only
+//! copy of the user's work. So it matters why a container disappeared. Docker does not record it, and labels of volumes cannot be
+//! changed, so empty marker volumes record it:
 //!
 //! ```text
 //! sandyard-ws-<name>        the volume of the container `sandyard-<name>`
-//! sandyard-deleted-<name>   it was deleted by us, or its making given up: the volume may go
-//! sandyard-lost-<name>      its container was gone when somebody looked: the volume is kept for a week since
+//! sandyard-deleted-<name>   this server deleted the container, or its create failed: the volume can be removed
+//! sandyard-lost-<name>      the container had disappeared when a sweep checked: the volume is retained for a week from then
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -19,33 +19,33 @@ use sandyard_core::Clock;
 use super::check;
 use super::convert::daemon_time_ms;
 use super::daemon::Shared;
-use super::error::{DaemonResult, if_there};
-use super::labels::{GONE, INSTALLATION, WORKSPACE, WORKSPACES, said};
+use super::error::{DaemonResult, if_exists};
+use super::labels::{INSTALLATION, MARKER, WORKSPACE, WORKSPACES, label_value};
 
-/// What the names of volumes begin with that say how a container went.
-const DELETED: &str = "sandyard-deleted-";
-const LOST: &str = "sandyard-lost-";
+/// Prefixes of the names of marker volumes.
+const DELETED_PREFIX: &str = "sandyard-deleted-";
+const LOST_PREFIX: &str = "sandyard-lost-";
 
-/// The name of the volume that says something of another.
-fn word(prefix: &str, workspace: &str) -> Option<String> {
+/// The name of a marker of a workspace.
+fn marker_name(prefix: &str, workspace: &str) -> Option<String> {
     let rest = workspace.strip_prefix(WORKSPACES)?;
     check::is_volume_name(workspace).then(|| format!("{prefix}{rest}"))
 }
 
 impl Shared {
-    /// Notes that what is in a volume of `/workspace` is not wanted any more: before its container goes, after which nothing would
-    /// tell.
+    /// Records that the files of a workspace are no longer needed. Called before the container is removed, because nothing would
+    /// record it afterwards.
     pub(super) async fn mark_deleted(&self, workspace: &str) -> DaemonResult {
-        self.mark(DELETED, workspace).await
+        self.mark(DELETED_PREFIX, workspace).await
     }
 
     async fn mark(&self, prefix: &str, workspace: &str) -> DaemonResult {
-        let Some(name) = word(prefix, workspace) else {
+        let Some(name) = marker_name(prefix, workspace) else {
             return Ok(());
         };
         let labels = [
             (INSTALLATION, self.config.installation.as_str()),
-            (GONE, workspace),
+            (MARKER, workspace),
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let request = VolumeCreateRequest {
@@ -57,96 +57,100 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes away what was noted of a volume.
+    /// Removes the markers of a workspace.
     pub(super) async fn unmark(&self, workspace: &str) -> DaemonResult {
-        for prefix in [DELETED, LOST] {
-            if let Some(name) = word(prefix, workspace) {
+        for prefix in [DELETED_PREFIX, LOST_PREFIX] {
+            if let Some(name) = marker_name(prefix, workspace) {
                 self.remove_volume(&name).await?;
             }
         }
         Ok(())
     }
 
-    /// Removes the volume of a container's `/workspace`, if that is what it is: its own labels say so, which nobody inside writes.
+    /// Removes the volume of a container's `/workspace`. The volume's labels, which users cannot write, must confirm that.
     pub(super) async fn remove_workspace(&self, volume: &str, container: &str) -> DaemonResult {
         if !volume.starts_with(WORKSPACES) || !check::is_volume_name(volume) {
             return Ok(());
         }
-        let found = if_there(self.daemon.inspect_volume(volume).await)?;
-        let labels = found.map(|found| found.labels).unwrap_or_default();
-        let is_it = said(&labels, INSTALLATION) == Some(&self.config.installation)
-            && said(&labels, WORKSPACE).is_some_and(|name| name == container);
-        match is_it {
+        let info = if_exists(self.daemon.inspect_volume(volume).await)?;
+        let labels = info.map(|info| info.labels).unwrap_or_default();
+        let is_workspace = label_value(&labels, INSTALLATION) == Some(&self.config.installation)
+            && label_value(&labels, WORKSPACE).is_some_and(|name| name == container);
+        match is_workspace {
             true => self.remove_volume(volume).await,
             false => Ok(()),
         }
     }
 
-    /// Removes volumes whose containers we deleted before `old`, and those whose containers were lost before `lost`. `there` are
-    /// the names of all containers, read after the volumes: one that has none by then has none yet, or not any more.
-    pub(super) async fn sweep_workspaces(&self, old: i64, lost: i64) -> DaemonResult {
-        let filters = HashMap::from([("label".to_owned(), vec![self.ours()])]);
+    /// Removes volumes whose containers this server deleted before `before`, and those whose containers were lost before
+    /// `lost_before`. Container names are read after the volumes: a volume without a container then has none yet, or no longer.
+    pub(super) async fn sweep_workspaces(&self, before: i64, lost_before: i64) -> DaemonResult {
+        let filters = HashMap::from([("label".to_owned(), vec![self.installation_label()])]);
         let options = ListVolumesOptions {
             filters: Some(filters),
         };
         let volumes = self.daemon.list_volumes(Some(options)).await?;
         let volumes = volumes.volumes.unwrap_or_default();
-        let there = self.names_there().await?;
-        let all: HashMap<&str, &Volume> =
-            volumes.iter().map(|one| (one.name.as_str(), one)).collect();
+        let container_names = self.all_container_names().await?;
+        let all: HashMap<&str, &Volume> = volumes
+            .iter()
+            .map(|volume| (volume.name.as_str(), volume))
+            .collect();
         for volume in &volumes {
-            if let Some(about) = said(&volume.labels, GONE) {
-                // The volume went, and who took it away did not come to this.
-                if !all.contains_key(about.as_str()) && made_ms(volume) < old {
-                    super::sweep::note(&volume.name, self.remove_volume(&volume.name).await);
+            if let Some(workspace) = label_value(&volume.labels, MARKER) {
+                // The volume was removed, but not its marker.
+                if !all.contains_key(workspace.as_str()) && created_ms(volume) < before {
+                    super::sweep::log_removal(&volume.name, self.remove_volume(&volume.name).await);
                 }
                 continue;
             }
-            let owner = said(&volume.labels, WORKSPACE);
-            let (Some(owner), Some(lost_word), Some(deleted_word)) =
-                (owner, word(LOST, &volume.name), word(DELETED, &volume.name))
-            else {
+            let owner = label_value(&volume.labels, WORKSPACE);
+            let (Some(owner), Some(lost_marker), Some(deleted_marker)) = (
+                owner,
+                marker_name(LOST_PREFIX, &volume.name),
+                marker_name(DELETED_PREFIX, &volume.name),
+            ) else {
                 continue;
             };
-            let said_ms = |name: &str| all.get(name).map(|word| made_ms(word));
-            let (lost_ms, deleted_ms) = (said_ms(&lost_word), said_ms(&deleted_word));
-            if there.contains(owner) {
+            let marker_ms = |name: &str| all.get(name).map(|marker_name| created_ms(marker_name));
+            let (lost_ms, deleted_ms) = (marker_ms(&lost_marker), marker_ms(&deleted_marker));
+            if container_names.contains(owner) {
                 if lost_ms.is_some() {
-                    // It is back.
-                    self.remove_volume(&lost_word).await?;
+                    // The container is back.
+                    self.remove_volume(&lost_marker).await?;
                 }
-            } else if deleted_ms.is_some_and(|since| since < old)
-                || lost_ms.is_some_and(|since| since < lost)
+            } else if deleted_ms.is_some_and(|since| since < before)
+                || lost_ms.is_some_and(|since| since < lost_before)
             {
                 let removed = self.remove_volume(&volume.name).await;
-                let is_gone = removed.is_ok();
-                super::sweep::note(&volume.name, removed);
-                if is_gone {
+                let is_removed = removed.is_ok();
+                super::sweep::log_removal(&volume.name, removed);
+                if is_removed {
                     self.unmark(&volume.name).await?;
                 }
-            } else if lost_ms.is_none() && deleted_ms.is_none() && made_ms(volume) < old {
-                self.mark(LOST, &volume.name).await?;
-                let days = (Clock::System.now_ms() - lost) / 86_400_000;
+            } else if lost_ms.is_none() && deleted_ms.is_none() && created_ms(volume) < before {
+                self.mark(LOST_PREFIX, &volume.name).await?;
+                let days = (Clock::System.now_ms() - lost_before) / 86_400_000;
                 tracing::warn!(
                     volume = volume.name,
                     container = owner,
-                    "Somebody removed the container of a sandbox. Its `/workspace` is kept in the volume for {days} days"
+                    "The container of a sandbox was removed outside of this server. Its `/workspace` is retained in the volume for {days} days"
                 );
             }
         }
         Ok(())
     }
 
-    async fn names_there(&self) -> DaemonResult<HashSet<String>> {
-        let all = self.containers(&[self.ours()]).await?;
-        Ok(all.iter().flat_map(super::sweep::names).collect())
+    async fn all_container_names(&self) -> DaemonResult<HashSet<String>> {
+        let all = self.containers(&[self.installation_label()]).await?;
+        Ok(all.iter().flat_map(super::sweep::container_names).collect())
     }
 }
 
-/// When a volume was made; one that does not say is new.
-fn made_ms(volume: &Volume) -> i64 {
-    let made = volume.created_at.as_deref().and_then(daemon_time_ms);
-    made.unwrap_or(i64::MAX)
+/// When a volume was created; a volume without a time counts as new.
+fn created_ms(volume: &Volume) -> i64 {
+    let created = volume.created_at.as_deref().and_then(daemon_time_ms);
+    created.unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -154,11 +158,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_volumes_of_workspaces_are_told_of() {
-        let told = word(LOST, "sandyard-ws-one-0123");
-        assert_eq!(told.as_deref(), Some("sandyard-lost-one-0123"));
+    fn only_workspaces_have_markers() {
+        let name = marker_name(LOST_PREFIX, "sandyard-ws-one-0123");
+        assert_eq!(name.as_deref(), Some("sandyard-lost-one-0123"));
         for other in ["sandyard-vol-one", "ws-one", "sandyard-ws-../one"] {
-            assert_eq!(word(LOST, other), None, "{other}");
+            assert_eq!(marker_name(LOST_PREFIX, other), None, "{other}");
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use reqwest::{Client, Response, Url};
-use sandyard_core::Clock;
+use reqwest::{Client, Url};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,20 +14,21 @@ use super::config::E2bConfig;
 use super::model::Sandbox;
 use super::{convert, error};
 use crate::CallTimeouts;
+use crate::http_client::{read_body, server_time_ms};
 
-/// Largest answer: a page has 100 sandboxes, and metadata is short.
+/// Maximum size of an answer in bytes: a page has 100 sandboxes, and metadata is short.
 const MAX_ANSWER: usize = 8 << 20;
-/// Most on a page.
+/// Entries per page.
 const PAGE: &str = "100";
-/// Most pages: as many as anybody has, and an end where the other side knows none. Each has its own time.
+/// Maximum number of pages, in case the API never ends a list. Each has its own timeout.
 const MAX_PAGES: usize = 1000;
-/// Where the next page is named.
+/// Header with the token of the next page.
 const NEXT: &str = "x-next-token";
-/// The key's header.
+/// Header of the key.
 const KEY: &str = "x-api-key";
 
-/// No body.
-pub(super) const NOTHING: Option<&()> = None;
+/// For requests without a body.
+pub(super) const NO_BODY: Option<&()> = None;
 
 /// The API.
 pub(super) struct Api {
@@ -37,11 +37,11 @@ pub(super) struct Api {
     key: HeaderValue,
     timeouts: CallTimeouts,
     installation: String,
-    /// Seconds until a sandbox is paused: what was asked for, or the most that is allowed there.
+    /// Seconds until a sandbox is paused: the setting, or the maximum of the API if that is shorter.
     timeout: AtomicU64,
 }
 
-/// What was answered.
+/// A successful answer.
 pub(super) struct Answer {
     verb: Verb,
     headers: HeaderMap,
@@ -49,16 +49,9 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads it.
+    /// Parses the body.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_slice(&self.body).map_err(|failure| error::odd(self.verb, failure))
-    }
-
-    /// What time it was there.
-    fn at_ms(&self) -> i64 {
-        let date = self.headers.get(http::header::DATE);
-        date.and_then(|date| crate::date::parse_http_date_ms(date.to_str().ok()?))
-            .unwrap_or_else(|| Clock::System.now_ms())
+        serde_json::from_slice(&self.body).map_err(|failure| error::unreadable(self.verb, failure))
     }
 }
 
@@ -75,7 +68,7 @@ impl Api {
         })
     }
 
-    /// The host it is on, with its port where that is not the usual one.
+    /// The host of the API, with its port unless it is the default one.
     pub(super) fn host(&self) -> String {
         crate::cloud_connector::host(&self.url)
     }
@@ -85,19 +78,32 @@ impl Api {
         self.timeout.load(Ordering::Relaxed)
     }
 
-    /// Takes less, if that is what the API complains about; says whether it was.
-    pub(super) fn shorten(&self, complaint: &ProviderError) -> bool {
-        let Some(most) = error::longest(complaint).map(|most| most.as_secs()) else {
-            return false;
-        };
-        let before = self.timeout.fetch_min(most, Ordering::Relaxed);
-        if before > most {
-            tracing::warn!(most, "E2B lets sandboxes run for less time than is set");
+    /// Sends a request with the current timeout of sandboxes, and again with a shorter one if the API refuses it as too long.
+    pub(super) async fn with_timeout<T, F>(&self, send: impl Fn(u64) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        match send(self.timeout()).await {
+            Err(error) if self.accept_shorter_timeout(&error) => send(self.timeout()).await,
+            other => other,
         }
-        before > most
     }
 
-    /// Asks, and returns what is answered if that is no failure. The path goes piece by piece.
+    /// Uses a shorter timeout if the API refused the current one as too long; returns whether it did.
+    fn accept_shorter_timeout(&self, refusal: &ProviderError) -> bool {
+        let Some(max_seconds) =
+            error::max_timeout(refusal).map(|max_seconds| max_seconds.as_secs())
+        else {
+            return false;
+        };
+        let before = self.timeout.fetch_min(max_seconds, Ordering::Relaxed);
+        if before > max_seconds {
+            tracing::warn!(max_seconds, "E2B allows a shorter timeout than the setting");
+        }
+        before > max_seconds
+    }
+
+    /// Sends a request and returns the answer if it is a success. Each element of `path` is one segment.
     pub(super) async fn ask(
         &self,
         verb: Verb,
@@ -124,14 +130,15 @@ impl Api {
         }
         let mut request = self.client.request(method, url).query(query);
         request = request.header(KEY, self.key.clone());
-        request = request.timeout(self.time(verb));
+        request = request.timeout(self.timeout_of(verb));
         if let Some(body) = body {
             request = request.json(body);
         }
         let response = request.send().await;
         let response = response.map_err(|failure| error::unsent(verb, failure))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = collect(verb, response).await?;
+        let unsent = |failure| error::unsent(verb, failure);
+        let body = read_body(response, verb.as_str(), MAX_ANSWER, unsent).await?;
         if !status.is_success() {
             return Err(error::refused(verb, status, &headers, &body));
         }
@@ -142,15 +149,15 @@ impl Api {
         })
     }
 
-    /// The time of a request: waking is starting there.
-    fn time(&self, verb: Verb) -> Duration {
+    /// Timeout of a request. Resuming starts a sandbox at E2B.
+    fn timeout_of(&self, verb: Verb) -> Duration {
         match verb {
             Verb::Resume => self.timeouts.create,
             _ => self.timeouts.of(verb),
         }
     }
 
-    /// Goes through all pages of a list.
+    /// Reads all pages of a list; returns them with the server's time.
     pub(super) async fn pages<T: DeserializeOwned>(
         &self,
         verb: Verb,
@@ -161,11 +168,11 @@ impl Api {
         query.push(("limit", PAGE.to_owned()));
         let (fixed, mut all) = (query.len(), Vec::new());
         for _ in 0..MAX_PAGES {
-            let answer = self.query(verb, Method::GET, path, &query, NOTHING).await?;
+            let answer = self.query(verb, Method::GET, path, &query, NO_BODY).await?;
             all.extend(answer.read::<Vec<T>>()?);
             let next = answer.headers.get(NEXT).and_then(|next| next.to_str().ok());
             let Some(next) = next.filter(|next| !next.is_empty()) else {
-                return Ok((all, answer.at_ms()));
+                return Ok((all, server_time_ms(&answer.headers)));
             };
             let next = ("nextToken", next.to_owned());
             if query.get(fixed) == Some(&next) {
@@ -174,48 +181,34 @@ impl Api {
             query.truncate(fixed);
             query.push(next);
         }
-        let message = format!("E2B's answer to `{verb}` has no end");
+        let message = format!("E2B's answer to `{verb}` has too many pages");
         Err(ProviderError::new(ProviderErrorKind::Failed, message))
     }
 
-    /// The sandboxes with that mark, and what time it was there.
-    pub(super) async fn marked(
+    /// The sandboxes with a label, and the server's time.
+    pub(super) async fn with_label(
         &self,
         verb: Verb,
-        mark: &str,
+        label: &str,
         value: &str,
     ) -> Result<(Vec<Sandbox>, i64)> {
         let query = [
-            ("metadata", convert::wanted(mark, value)),
+            ("metadata", convert::query_value(label, value)),
             ("state", "running,paused".to_owned()),
         ];
         let (mut all, at_ms) = self
             .pages::<Sandbox>(verb, &["v2", "sandboxes"], &query)
             .await?;
-        // Whatever it makes of the filter: nobody else's, and nothing that is no id.
-        all.retain(|one| self.is_ours(one) && convert::mark(one, mark) == Some(value));
+        // The filter is checked again here, together with the owner and the form of the id.
+        all.retain(|sandbox| {
+            self.is_owned(sandbox) && convert::label(sandbox, label) == Some(value)
+        });
         Ok((all, at_ms))
     }
 
-    /// Says whether a sandbox is this installation's.
-    pub(super) fn is_ours(&self, sandbox: &Sandbox) -> bool {
-        let installation = convert::mark(sandbox, convert::INSTALLATION);
+    /// Whether a sandbox belongs to this installation.
+    pub(super) fn is_owned(&self, sandbox: &Sandbox) -> bool {
+        let installation = convert::label(sandbox, convert::INSTALLATION);
         convert::is_id(&sandbox.sandbox_id) && installation == Some(&self.installation)
-    }
-}
-
-/// Reads an answer's body, up to a bound.
-async fn collect(verb: Verb, mut response: Response) -> Result<Bytes> {
-    let mut body = BytesMut::new();
-    loop {
-        let piece = response.chunk().await;
-        match piece.map_err(|failure| error::unsent(verb, failure))? {
-            Some(piece) if body.len() + piece.len() > MAX_ANSWER => {
-                let message = format!("E2B's answer to `{verb}` is over {MAX_ANSWER} bytes");
-                return Err(ProviderError::new(ProviderErrorKind::Failed, message));
-            }
-            Some(piece) => body.extend_from_slice(&piece),
-            None => return Ok(body.freeze()),
-        }
     }
 }

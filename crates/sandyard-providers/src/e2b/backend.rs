@@ -1,4 +1,4 @@
-//! The calls, each a request or two to the API.
+//! The provider's calls, each one or two requests to the API.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -15,14 +15,14 @@ use sandyard_provider::{
     UsageReports, Verb, Volumes,
 };
 
-use super::api::NOTHING;
+use super::api::NO_BODY;
 use super::model::{Metric, Pause, Sandbox};
 use super::templates::no_import;
 use super::temporary_snapshots::TemporarySnapshot;
 use super::{E2b, convert, error, network};
 
-/// Sandboxes that are looked at one by one at once.
-const AT_ONCE: usize = 8;
+/// How many sandboxes are inspected at once.
+const CONCURRENCY: usize = 8;
 
 #[async_trait]
 impl Provider for E2b {
@@ -31,12 +31,12 @@ impl Provider for E2b {
     }
 
     async fn check_health(&self) -> Result<()> {
-        let ours = convert::wanted(convert::INSTALLATION, &self.installation);
-        let query = [("metadata", ours), ("limit", "1".to_owned())];
+        let filter = convert::query_value(convert::INSTALLATION, &self.installation);
+        let query = [("metadata", filter), ("limit", "1".to_owned())];
         let path = ["v2", "sandboxes"];
         let verb = Verb::CheckHealth;
-        let asked = self.api.query(verb, Method::GET, &path, &query, NOTHING);
-        asked.await?.read::<Vec<Sandbox>>().map(drop)
+        let answer = self.api.query(verb, Method::GET, &path, &query, NO_BODY);
+        answer.await?.read::<Vec<Sandbox>>().map(drop)
     }
 }
 
@@ -46,81 +46,85 @@ impl Instances for E2b {
         convert::check(spec)?;
         let template = &spec.template;
         let source = self.source(template, spec.is_restricted).await?;
-        self.make(Verb::Create, spec, &source, template).await
+        self.create_sandbox(Verb::Create, spec, &source, template)
+            .await
     }
 
-    /// By a snapshot that goes again: a copy that E2B makes by itself would carry the marks of what it was made from.
+    /// Uses a temporary snapshot: a copy that E2B makes would have the metadata of its source.
     async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
         let verb = Verb::Fork;
         convert::check(spec)?;
-        let found = self.own(verb, id).await?;
+        let found = self.find_own(verb, id).await?;
         let template = self.instance(&found).template;
-        let kept = self.keep_files(verb, id, &self.passing.next()).await?;
-        let source = kept.snapshot_id.clone();
-        let _passing = TemporarySnapshot {
+        let snapshot = self
+            .save_files(verb, id, &self.temporary_snapshots.next())
+            .await?;
+        let source = snapshot.snapshot_id.clone();
+        let _guard = TemporarySnapshot {
             api: self.api.clone(),
-            snapshot: Some(kept),
+            snapshot: Some(snapshot),
         };
-        self.make(verb, spec, &source, &template).await
+        self.create_sandbox(verb, spec, &source, &template).await
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
-        let found = self.look(Verb::Inspect, id).await?;
+        let found = self.find(Verb::Inspect, id).await?;
         Ok(found.map(|found| self.instance(&found)))
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
         let installation = &self.installation;
-        let listed = self
+        let marked = self
             .api
-            .marked(Verb::List, convert::INSTALLATION, installation);
-        let before = self.known.ids();
-        let (all, now_ms) = listed.await?;
-        self.known.forget_gone(before, &all);
-        self.keeper.put_off(&self.api, &all, now_ms);
-        self.passing.sweep(&self.api, now_ms);
+            .with_label(Verb::List, convert::INSTALLATION, installation);
+        let before = self.cache.ids();
+        let (all, now_ms) = marked.await?;
+        self.cache.retain_listed(before, &all);
+        self.timeout_extender.extend(&self.api, &all, now_ms);
+        self.temporary_snapshots.sweep(&self.api, now_ms);
         let failures = AtomicUsize::new(0);
-        let looks = futures_util::stream::iter(all).map(|one| self.listed(one, &failures));
-        let found: Vec<_> = looks.buffered(AT_ONCE).collect().await;
+        let instances =
+            futures_util::stream::iter(all).map(|sandbox| self.with_pause_mode(sandbox, &failures));
+        let found: Vec<_> = instances.buffered(CONCURRENCY).collect().await;
         Ok(found.into_iter().flatten().collect())
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
         let verb = Verb::Pause;
-        let found = self.own(verb, id).await?;
+        let found = self.find_own(verb, id).await?;
         match convert::state(&found) {
             SandboxState::Paused => return Ok(self.instance(&found)),
             SandboxState::Stopped => return Err(conflict("is stopped: start it")),
-            _ => self.rest(verb, id, None).await?,
+            _ => self.pause_sandbox(verb, id, None).await?,
         }
-        self.settled(verb, id).await
+        self.inspect_own(verb, id).await
     }
 
     async fn resume(&self, id: &str) -> Result<Instance> {
         let verb = Verb::Resume;
-        let found = self.own(verb, id).await?;
+        let found = self.find_own(verb, id).await?;
         match convert::state(&found) {
             SandboxState::Running => return Ok(self.instance(&found)),
             SandboxState::Stopped => return Err(conflict("is stopped: start it")),
             _ => self.wake(verb, id, None).await?,
         }
-        self.settled(verb, id).await
+        self.inspect_own(verb, id).await
     }
 
     async fn stop(&self, id: &str) -> Result<Instance> {
         let verb = Verb::Stop;
-        let found = self.own(verb, id).await?;
+        let found = self.find_own(verb, id).await?;
         match convert::state(&found) {
             SandboxState::Stopped => return Ok(self.instance(&found)),
-            // What rests with its memory can only let go of it by starting anew.
+            // A sandbox that is paused with its memory can only drop the memory by a new start.
             SandboxState::Paused => self.wake(verb, id, Some(false)).await?,
             _ => {}
         }
-        self.rest(verb, id, Some(false)).await?;
-        let stopped = self.settled(verb, id).await?;
+        self.pause_sandbox(verb, id, Some(false)).await?;
+        let stopped = self.inspect_own(verb, id).await?;
         if stopped.state != SandboxState::Stopped {
             return Err(error::unsupported(
-                "stop a sandbox here: it is paused with its memory kept",
+                "stop this sandbox: it is paused with its memory",
             ));
         }
         Ok(stopped)
@@ -128,32 +132,34 @@ impl Instances for E2b {
 
     async fn start(&self, id: &str) -> Result<Instance> {
         let verb = Verb::Start;
-        let found = self.own(verb, id).await?;
+        let found = self.find_own(verb, id).await?;
         match convert::state(&found) {
             SandboxState::Running => return Ok(self.instance(&found)),
             SandboxState::Paused => return Err(conflict("is paused: resume it")),
             _ => self.wake(verb, id, None).await?,
         }
         // Its processes are new.
-        self.known.tools(id).forget();
-        self.settled(verb, id).await
+        self.cache.tools(id).forget();
+        self.inspect_own(verb, id).await
     }
 
     async fn delete(&self, id: &str) -> Result<()> {
         let verb = Verb::Delete;
-        if self.known.keys(id).is_none() && self.look(verb, id).await?.is_none() {
+        if self.cache.keys(id).is_none() && self.find(verb, id).await?.is_none() {
             return Ok(());
         }
         let path = ["sandboxes", id];
-        match self.api.ask(verb, Method::DELETE, &path, NOTHING).await {
+        match self.api.ask(verb, Method::DELETE, &path, NO_BODY).await {
             Err(error) if error.kind != NotFound => return Err(error),
-            _ => self.known.forget(id),
+            _ => self.cache.forget(id),
         }
         Ok(())
     }
 
     async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
-        Err(error::unsupported("tell what changed since the template"))
+        Err(error::unsupported(
+            "list the files that changed since the template",
+        ))
     }
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
@@ -165,15 +171,15 @@ impl Instances for E2b {
         if !convert::is_id(id) {
             return Err(error::no_instance());
         }
-        self.check_own(verb, id).await?;
+        self.check_owned(verb, id).await?;
         let (network, mut limitations) = network::network(&grant.policy);
         network::limitations_of_secrets(grant, &mut limitations);
         let path = ["sandboxes", id, "network"];
-        let asked = self.api.ask(verb, Method::PUT, &path, Some(&network)).await;
-        match asked {
-            // What rests reaches nothing, and is given its way out again when it wakes.
+        let answer = self.api.ask(verb, Method::PUT, &path, Some(&network)).await;
+        match answer {
+            // A paused sandbox has no network access; it gets its egress when it is resumed.
             Err(error) if matches!(error.kind, NotFound | Conflict) => {
-                let found = self.own(verb, id).await?;
+                let found = self.find_own(verb, id).await?;
                 match convert::state(&found) {
                     SandboxState::Running => Err(error),
                     _ => Ok(limitations),
@@ -192,9 +198,9 @@ impl Templates for E2b {
 
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
         let verb = Verb::Snapshot;
-        self.own(verb, id).await?;
-        self.check_free(name).await?;
-        self.keep_files(verb, id, &self.marked(name)).await?;
+        self.find_own(verb, id).await?;
+        self.check_name(name).await?;
+        self.save_files(verb, id, &self.full_name(name)).await?;
         Ok(TemplateInfo {
             is_ours: true,
             name: name.to_owned(),
@@ -212,8 +218,8 @@ impl Templates for E2b {
         self.remove_snapshot(name).await
     }
 
-    /// Nothing is kept ready: E2B starts its sandboxes from memory anyway.
-    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
+    /// No pool: E2B starts sandboxes from memory anyway.
+    async fn keep_ready(&self, _pool: &[Ready]) -> Result<()> {
         Ok(())
     }
 }
@@ -230,7 +236,7 @@ impl UsageReports for E2b {
     async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
         let mut query = Vec::new();
         if from_ms <= to_ms {
-            // Whole seconds there, so a little more than asked for.
+            // The API takes full seconds, so the range is a little larger.
             let seconds = |at_ms: i64| at_ms.max(0).div_euclid(1000).to_string();
             query.push(("start", seconds(from_ms)));
             if to_ms < MAX_TIME_MS {
@@ -245,17 +251,17 @@ impl UsageReports for E2b {
     }
 }
 
-/// The year 9999: as far as times go there.
+/// The year 9999, the latest time of the API.
 const MAX_TIME_MS: i64 = 253_402_300_799_000;
 
 impl E2b {
-    /// Puts a sandbox to rest.
-    async fn rest(&self, verb: Verb, id: &str, memory: Option<bool>) -> Result<()> {
+    /// Pauses a sandbox; with `memory` false, its memory is dropped.
+    async fn pause_sandbox(&self, verb: Verb, id: &str, memory: Option<bool>) -> Result<()> {
         let path = ["sandboxes", id, "pause"];
-        let how = Pause { memory };
-        let asked = self.api.ask(verb, Method::POST, &path, Some(&how));
-        match asked.await {
-            // It rests already; what it is then is looked at afterwards.
+        let request = Pause { memory };
+        let answer = self.api.ask(verb, Method::POST, &path, Some(&request));
+        match answer.await {
+            // It is paused already; the caller inspects it next.
             Err(error) if error.kind == Conflict => Ok(()),
             other => other.map(drop),
         }
@@ -265,12 +271,12 @@ impl E2b {
         if !convert::is_id(id) {
             return Err(error::no_instance());
         }
-        self.check_own(verb, id).await?;
+        self.check_owned(verb, id).await?;
         let path = ["sandboxes", id, "metrics"];
-        let asked = self.api.query(verb, Method::GET, &path, query, NOTHING);
-        match asked.await {
+        let answer = self.api.query(verb, Method::GET, &path, query, NO_BODY);
+        match answer.await {
             Err(error) if error.kind == NotFound => {
-                self.known.forget(id);
+                self.cache.forget(id);
                 Err(error::no_instance())
             }
             other => other?.read(),
@@ -278,6 +284,6 @@ impl E2b {
     }
 }
 
-fn conflict(why: &str) -> ProviderError {
-    ProviderError::new(Conflict, format!("the sandbox {why} instead"))
+fn conflict(state: &str) -> ProviderError {
+    ProviderError::new(Conflict, format!("the sandbox {state} instead"))
 }

@@ -1,4 +1,4 @@
-//! What the E2B provider is told.
+//! Configuration of the E2B provider.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderValue;
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::RootCertStore;
 use sandyard_core::Limits;
@@ -14,41 +13,41 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 use sandyard_tls::roots;
 
 use crate::CallTimeouts;
-use crate::cloud_connector::lack_of_tls;
+use crate::cloud_connector::no_tls_limitation;
+use crate::http_client::client_builder;
 
-/// How long a connection to the API may take.
+/// How long the API may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection may stay, and how often a silent one is asked whether it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Everything the E2B provider needs to know.
 #[derive(Clone)]
 pub struct E2bConfig {
-    /// The key. It never leaves this process but to the API.
+    /// The API key. It is sent to the API only.
     pub api_key: String,
     /// The domain: `e2b.app`.
     pub domain: String,
-    /// Where the API is; none: `https://api.<domain>`.
+    /// Address of the API; `None` for `https://api.<domain>`.
     pub api_url: Option<String>,
-    /// Where all sandboxes are reached, told apart by headers; none: `https://<port>-<id>.<domain>`.
+    /// Address of all sandboxes, which headers select; `None` for `https://<port>-<id>.<domain>`.
     pub sandbox_url: Option<String>,
-    /// A certificate to trust besides the system's, in PEM.
+    /// A certificate to trust in addition to the system's, in PEM.
     pub trusted_ca: Option<String>,
-    /// Where all names of the domain are, whatever the name servers say; none: they are asked.
+    /// Address to which all names of the domain resolve; `None` to ask the name servers.
     pub resolve_to: Option<SocketAddr>,
-    /// What a sandbox starts from when nothing is named.
+    /// The template of a sandbox whose create request names none.
     pub template: String,
-    /// The program whose tool server every sandbox has, brought in when it is first asked for; none: theirs, if they have one.
+    /// The program whose tool server is installed in sandboxes when it is first needed; `None` to use that of the template, if it
+    /// has one.
     pub program: Option<PathBuf>,
-    /// Where users find it.
+    /// Port on which users reach it.
     pub tools_port: u16,
-    /// The installation whose sandboxes are ours.
+    /// The installation whose sandboxes the provider lists.
     pub installation: String,
-    /// After how long without this server a sandbox is paused there.
+    /// Time after which E2B pauses a sandbox when this server is down.
     pub timeout: Duration,
-    /// The default limits and the most a caller may ask for; told only, since a template decides about them there.
+    /// The default limits, and the largest limits that a caller may request. For information only: the template decides.
     pub limits: (Limits, Limits),
-    /// How long calls may take.
+    /// Timeouts of calls.
     pub timeouts: CallTimeouts,
 }
 
@@ -65,7 +64,7 @@ impl fmt::Debug for E2bConfig {
 }
 
 impl E2bConfig {
-    /// The API's address, if it is one.
+    /// The address of the API.
     pub(super) fn api(&self) -> Result<Url> {
         let text = match &self.api_url {
             Some(text) => text.clone(),
@@ -74,67 +73,61 @@ impl E2bConfig {
         address("the API of E2B", &text)
     }
 
-    /// Where all sandboxes are, if that is one place.
+    /// The address of all sandboxes, if they have a common one.
     pub(super) fn sandboxes(&self) -> Result<Option<Url>> {
         let parse = |text: &String| address("E2B's sandboxes", text);
         self.sandbox_url.as_ref().map(parse).transpose()
     }
 
-    /// What is said of addresses that keys and tokens would be sent to in clear.
-    pub(super) fn open_ways(&self) -> Vec<String> {
-        let ways = [
+    /// The limitations to report for addresses that receive the key or tokens without TLS.
+    pub(super) fn tls_limitations(&self) -> Vec<String> {
+        let targets = [
             ("the API of E2B", self.api().ok()),
             ("E2B's sandboxes", self.sandboxes().ok().flatten()),
         ];
-        let lack = |(of, url): (&str, Option<Url>)| lack_of_tls(of, &url?);
-        ways.into_iter().filter_map(lack).collect()
+        let limitation = |(what, url): (&str, Option<Url>)| no_tls_limitation(what, &url?);
+        targets.into_iter().filter_map(limitation).collect()
     }
 
-    /// The key as it is sent.
+    /// The value of the key's header.
     pub(super) fn key(&self) -> Result<HeaderValue> {
         let key = HeaderValue::try_from(self.api_key.trim());
-        let mut key = key
-            .ok()
-            .filter(|key| !key.is_empty())
-            .ok_or_else(|| invalid("E2B needs a key of letters and digits: set E2B_API_KEY"))?;
+        let mut key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+            invalid("the E2B API key is missing or contains invalid characters: set E2B_API_KEY")
+        })?;
         key.set_sensitive(true);
         Ok(key)
     }
 
     pub(super) fn client(&self, api: &Url) -> Result<Client> {
         let roots = trusted_roots(self.trusted_ca.as_deref())?;
-        let mut client = Client::builder()
-            .tls_backend_preconfigured(roots::client_config(roots))
+        // The key is for the API alone.
+        let mut client = client_builder(roots::client_config(roots), CONNECT_TIMEOUT)
             .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
-            // The key is shown to nobody else.
-            .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE);
+            .no_proxy();
         if let (Some(address), Some(host)) = (self.resolve_to, api.host_str()) {
             client = client.resolve(host, address);
         }
         client
             .build()
-            .map_err(|error| invalid("no client of E2B can be made").source(error))
+            .map_err(|error| invalid("failed to create the HTTP client for E2B").source(error))
     }
 }
 
-/// The host's trusted certificates and the one that the settings add.
+/// The host's trusted certificates and that of the settings.
 pub(super) fn trusted_roots(trusted_ca: Option<&str>) -> Result<RootCertStore> {
     roots::host_roots_and(trusted_ca.map(str::as_bytes))
-        .map_err(|error| invalid("the certificate to trust for E2B cannot be used").source(error))
+        .map_err(|error| invalid("the trusted certificate for E2B is not valid").source(error))
 }
 
-fn address(of: &str, text: &str) -> Result<Url> {
+fn address(what: &str, text: &str) -> Result<Url> {
     let url = Url::parse(text).ok().filter(|url| {
         let is_web = matches!(url.scheme(), "http" | "https");
         is_web && url.host_str().is_some() && url.query().is_none() && url.fragment().is_none()
     });
     url.ok_or_else(|| {
         invalid(&format!(
-            "`{text}` cannot be the address of {of}: it is written like `https://api.e2b.app`"
+            "`{text}` is not a valid address of {what}: write it like `https://api.e2b.app`"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! The API's words and ours.
+//! Translates between the API's types and the provider's.
 
 use std::collections::BTreeMap;
 
@@ -9,57 +9,57 @@ use sandyard_provider::{
 };
 
 use super::model::{Metric, Sandbox, State};
-use super::snapshot_names::is_marked;
+use super::snapshot_names::has_prefix;
 use crate::date::parse_rfc3339_ms;
 use crate::requested_limits;
 
-/// Longest id of a sandbox there.
+/// Maximum length of a sandbox's id at E2B.
 const MAX_ID: usize = 64;
-/// Longest name of a template there.
+/// Maximum length of a template's name at E2B.
 const MAX_NAME: usize = 128;
 
-/// How all that is written on every sandbox of ours begins.
-pub(super) const OURS: &str = "sandyard.";
-/// The sandbox it is for.
+/// Prefix of this server's metadata of a sandbox.
+pub(super) const PREFIX: &str = "sandyard.";
+/// The sandbox that an instance was created for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
-/// The installation it is of.
+/// The installation it belongs to.
 pub(super) const INSTALLATION: &str = "sandyard.installation";
-/// The one call that made it.
+/// The call that created it.
 pub(super) const ATTEMPT: &str = "sandyard.attempt";
-/// What it was made from, as we call it.
+/// The requested template.
 pub(super) const TEMPLATE: &str = "sandyard.template";
-/// The limits its maker asked for, see `asked`.
-pub(super) const ASKED: &str = "sandyard.limits";
-/// When it was made, in milliseconds since 1970: what the API tells may begin anew with every wake-up.
+/// The requested limits, see [`requested_limits`].
+pub(super) const REQUESTED_LIMITS: &str = "sandyard.limits";
+/// When it was created, in milliseconds since 1970: the API's time may start again with every resume.
 pub(super) const CREATED: &str = "sandyard.created";
 
-/// Says whether a text can be a sandbox's id there. It becomes part of host names.
+/// Whether a text has the form of a sandbox's id. Ids become part of host names.
 pub(super) fn is_id(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (1..=MAX_ID).contains(&text.len()) && text.bytes().all(is_plain)
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=MAX_ID).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Refuses what can be no snapshot's name, with this mark before it.
-pub(super) fn check_name(name: &str, mark: &str) -> Result<()> {
-    // E2B makes capital letters small, and then nobody knows whose it is.
-    let is_usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_plain = |byte: u8| is_usual(byte) || b"-_.".contains(&byte);
-    let starts_well = name.bytes().next().is_some_and(is_usual) && !is_marked(name);
-    let is_short = mark.len() + name.len() <= MAX_NAME;
-    if starts_well && is_short && name.bytes().all(is_plain) {
+/// Refuses invalid names of snapshots; `prefix` is prepended to the name.
+pub(super) fn check_name(name: &str, prefix: &str) -> Result<()> {
+    // E2B converts names to lower case, and then the owner would be lost.
+    let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_allowed = |byte: u8| is_letter_or_digit(byte) || b"-_.".contains(&byte);
+    let starts_well = name.bytes().next().is_some_and(is_letter_or_digit) && !has_prefix(name);
+    let is_short = prefix.len() + name.len() <= MAX_NAME;
+    if starts_well && is_short && name.bytes().all(is_allowed) {
         return Ok(());
     }
     Err(invalid(
-        "a snapshot's name is short, has small letters, digits and `-_.`, and begins with a letter or digit",
+        "a snapshot's name must start with a lower-case letter or digit and contain only those and `-_.`",
     ))
 }
 
-/// Refuses what E2B could not be asked for.
+/// Refuses specs that E2B does not accept.
 pub(super) fn check(spec: &InstanceSpec) -> Result<()> {
-    let is_odd = |name: &String| name.is_empty() || name.contains(['=', '\0']);
-    if spec.env.keys().any(is_odd) || spec.env.values().any(|value| value.contains('\0')) {
+    let is_invalid = |name: &String| name.is_empty() || name.contains(['=', '\0']);
+    if spec.env.keys().any(is_invalid) || spec.env.values().any(|value| value.contains('\0')) {
         return Err(invalid(
-            "a variable's name is not empty and has no `=`, and neither name nor value has a NUL",
+            "variable names must not be empty or contain `=`, and names and values must not contain NUL",
         ));
     }
     if !spec.mounts.is_empty() {
@@ -72,30 +72,30 @@ fn invalid(message: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Invalid, message)
 }
 
-/// A mark on a sandbox.
-pub(super) fn mark<'a>(sandbox: &'a Sandbox, name: &str) -> Option<&'a str> {
+/// A label of a sandbox.
+pub(super) fn label<'a>(sandbox: &'a Sandbox, name: &str) -> Option<&'a str> {
     let metadata: &BTreeMap<_, _> = sandbox.metadata.as_ref()?;
     metadata.get(name).map(String::as_str)
 }
 
-/// What a sandbox is. `pids` is not told there.
+/// The instance of a sandbox. E2B does not report `pids`.
 pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
     let started_ms = sandbox.started_at.as_deref().and_then(parse_rfc3339_ms);
-    let created_ms = mark(sandbox, CREATED).and_then(|text| text.parse().ok());
+    let created_ms = label(sandbox, CREATED).and_then(|text| text.parse().ok());
     let limits = Limits {
         memory_bytes: sandbox.memory_mb.saturating_mul(1 << 20),
         cpu_millis: sandbox.cpu_count.saturating_mul(1000),
         pids,
         disk_bytes: sandbox.disk_size_mb.saturating_mul(1 << 20),
     };
-    // A template decides about the limits of its sandboxes.
-    let limitations =
-        mark(sandbox, ASKED).map(|asked| requested_limits::limitations(asked, &limits, "template"));
+    // A template decides the limits of its sandboxes.
+    let limitations = label(sandbox, REQUESTED_LIMITS)
+        .map(|requested| requested_limits::limitations(requested, &limits, "template"));
     Instance {
         id: sandbox.sandbox_id.clone(),
-        sandbox_id: mark(sandbox, SANDBOX).and_then(|id| id.parse().ok()),
+        sandbox_id: label(sandbox, SANDBOX).and_then(|id| id.parse().ok()),
         state: state(sandbox),
-        template: mark(sandbox, TEMPLATE)
+        template: label(sandbox, TEMPLATE)
             .unwrap_or(&sandbox.template_id)
             .to_owned(),
         limits,
@@ -106,7 +106,7 @@ pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
     }
 }
 
-/// What a sandbox is at this moment.
+/// The state of a sandbox.
 pub(super) fn state(sandbox: &Sandbox) -> SandboxState {
     match sandbox.state {
         Some(State::Paused) if sandbox.pause_mode.as_deref() == Some("filesystem") => {
@@ -117,7 +117,7 @@ pub(super) fn state(sandbox: &Sandbox) -> SandboxState {
     }
 }
 
-/// What was used.
+/// A point of the usage history.
 pub(super) fn point(metric: &Metric) -> UsagePoint {
     let exact = metric.timestamp.as_deref().and_then(parse_rfc3339_ms);
     UsagePoint {
@@ -129,7 +129,7 @@ pub(super) fn point(metric: &Metric) -> UsagePoint {
     }
 }
 
-/// What is used now.
+/// Current usage.
 pub(super) fn usage(metric: &Metric) -> Usage {
     Usage {
         memory_bytes: Some(
@@ -143,7 +143,7 @@ pub(super) fn usage(metric: &Metric) -> Usage {
     }
 }
 
-/// The name without a team before it and without the tag that says nothing.
+/// The name without its team and without a default tag.
 pub(super) fn plain_name(text: &str) -> &str {
     let name = text.rsplit('/').next().unwrap_or(text);
     [":default", ":latest"]
@@ -152,8 +152,8 @@ pub(super) fn plain_name(text: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A word of metadata to look for: encoded twice, besides what every query is.
-pub(super) fn wanted(name: &str, value: &str) -> String {
+/// A metadata filter: values are encoded twice, in addition to the encoding of every query.
+pub(super) fn query_value(name: &str, value: &str) -> String {
     format!("{name}={}", encode(&encode(value)))
 }
 
@@ -162,17 +162,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_small_letters_and_digits() {
+    fn ids_are_lower_case_letters_and_digits() {
         assert!(is_id("i5x8k0"));
-        for odd in ["", "..", "A-b", "a/b", "a\0b", "ü", &"a".repeat(65)] {
-            assert!(!is_id(odd), "{odd}");
+        for invalid in ["", "..", "A-b", "a/b", "a\0b", "ü", &"a".repeat(65)] {
+            assert!(!is_id(invalid), "{invalid}");
         }
     }
 
     #[test]
-    fn words_to_look_for_are_encoded_twice() {
-        assert_eq!(wanted("a", "b c"), "a=b%2520c");
-        assert_eq!(wanted("sandyard.attempt", "1-2"), "sandyard.attempt=1-2");
+    fn filter_values_are_encoded_twice() {
+        assert_eq!(query_value("a", "b c"), "a=b%2520c");
+        assert_eq!(
+            query_value("sandyard.attempt", "1-2"),
+            "sandyard.attempt=1-2"
+        );
     }
 
     #[test]
@@ -183,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_a_template_has_otherwise_are_told() {
-        let told = r#"{"sandboxID":"a","memoryMB":512,"cpuCount":2,"metadata":{"sandyard.limits":"1073741824/2000/"}}"#;
-        let told: Sandbox = serde_json::from_str(told).unwrap();
-        let limitations = instance(&told, 1).limitations;
+    fn limits_that_the_template_changed_are_reported() {
+        let text = r#"{"sandboxID":"a","memoryMB":512,"cpuCount":2,"metadata":{"sandyard.limits":"1073741824/2000/"}}"#;
+        let text: Sandbox = serde_json::from_str(text).unwrap();
+        let limitations = instance(&text, 1).limitations;
         assert_eq!(limitations.len(), 1, "{limitations:?}");
         assert!(
             limitations[0].starts_with("memory is 512"),
@@ -195,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_have_room_for_their_mark() {
+    fn a_name_must_fit_with_its_prefix() {
         let long = |more: usize| "x".repeat(MAX_NAME - 10 + more);
         assert!(check_name(&long(0), "0123456789").is_ok());
-        for odd in [long(1).as_str(), "sandyard-kept-x", "A", "-a", ""] {
-            assert!(check_name(odd, "0123456789").is_err(), "{odd}");
+        for invalid in [long(1).as_str(), "sandyard-kept-x", "A", "-a", ""] {
+            assert!(check_name(invalid, "0123456789").is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn whatever_is_said_of_a_sandbox_makes_an_instance() {
-        let odd = r#"{"sandboxID":"a","state":"dreaming","memoryMB":18446744073709551615,"cpuCount":4294967295}"#;
-        let odd: Sandbox = serde_json::from_str(odd).unwrap();
-        assert_eq!(instance(&odd, 1).state, SandboxState::Running);
+    fn invalid_fields_of_a_sandbox_are_accepted() {
+        let invalid = r#"{"sandboxID":"a","state":"dreaming","memoryMB":18446744073709551615,"cpuCount":4294967295}"#;
+        let invalid: Sandbox = serde_json::from_str(invalid).unwrap();
+        assert_eq!(instance(&invalid, 1).state, SandboxState::Running);
     }
 }

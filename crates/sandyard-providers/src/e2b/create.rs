@@ -1,4 +1,4 @@
-//! Making a sandbox: once, whatever happens to the answer.
+//! Creates a sandbox, exactly once even if the answer is lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -10,32 +10,32 @@ use sandyard_provider::{
     Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Retry, Verb,
 };
 
-use super::api::NOTHING;
+use super::api::NO_BODY;
 use super::model::{Network, NewSandbox, Sandbox};
 use super::{E2b, convert, network};
 use crate::maybe_created::maybe_created;
 use crate::requested_limits;
 
-/// Bytes of its maker's words that go onto a sandbox: of one name, of one value, of all.
+/// Maximum number of metadata bytes of a sandbox: in one name, in one value, in total.
 const MAX_NAME: usize = 256;
 const MAX_VALUE: usize = 2048;
-const MAX_WORDS: usize = 8192;
-/// How often something about what was made is asked at most.
-const TRIES: usize = 4;
-/// The pause before the second time; each later one is twice as long.
+const MAX_METADATA: usize = 8192;
+/// Maximum number of attempts of a request about a new sandbox.
+const MAX_ATTEMPTS: usize = 4;
+/// Pause before the second attempt; each later pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Whoever says to wait longer than this is not asked again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// When the API names a longer pause, the request is not repeated.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 impl E2b {
-    /// The name of the next call that makes something.
+    /// The name of the next call that creates something.
     pub(super) fn attempt(&self) -> String {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         format!("{}-{}-{number}", std::process::id(), self.since_ms)
     }
 
-    /// Makes a sandbox from `source`, which we call `template`.
-    pub(super) async fn make(
+    /// Creates a sandbox from `source`; `template` is its name for users.
+    pub(super) async fn create_sandbox(
         &self,
         verb: Verb,
         spec: &InstanceSpec,
@@ -44,8 +44,8 @@ impl E2b {
     ) -> Result<Instance> {
         let attempt = self.attempt();
         let created = Clock::System.now_ms().to_string();
-        let mut metadata = words(&spec.metadata);
-        // Whatever its maker says: these are ours.
+        let mut metadata = fitting_metadata(&spec.metadata);
+        // The server's labels replace metadata of the same name.
         metadata.extend([
             (convert::SANDBOX, spec.sandbox_id.as_str()),
             (convert::INSTALLATION, self.installation.as_str()),
@@ -54,15 +54,15 @@ impl E2b {
             (convert::CREATED, created.as_str()),
         ]);
         let limits = requested_limits::encode_unusual(&spec.limits, &self.info.default_limits);
-        // A copy has what its original has, whatever its maker says.
+        // A fork has the limits of its source.
         if verb == Verb::Create {
-            metadata.insert(convert::ASKED, &limits);
+            metadata.insert(convert::REQUESTED_LIMITS, &limits);
         }
-        let ask = async || {
+        let send = |timeout| {
             let (network, _) = network::network(&spec.network);
-            let wanted = NewSandbox {
+            let request = NewSandbox {
                 template_id: source,
-                timeout: self.api.timeout(),
+                timeout,
                 auto_pause: true,
                 secure: true,
                 allow_internet_access: spec.network.allow_internet_access,
@@ -73,65 +73,64 @@ impl E2b {
                 metadata: metadata.clone(),
                 env_vars: &spec.env,
             };
-            let asked = self
-                .api
-                .ask(verb, Method::POST, &["sandboxes"], Some(&wanted))
-                .await;
-            asked?.read::<Sandbox>()
+            async move {
+                let path = ["sandboxes"];
+                let answer = self.api.ask(verb, Method::POST, &path, Some(&request));
+                answer.await?.read::<Sandbox>()
+            }
         };
-        let mut made = ask().await;
-        if let Err(error) = &made
-            && self.api.shorten(error)
-        {
-            made = ask().await;
-        }
-        let made = match made {
-            Err(error) if may_be_made(&error) => self.find(verb, &attempt, error).await?,
+        let sandbox = match self.api.with_timeout(send).await {
+            Err(error) if may_exist(&error) => self.find_created(verb, &attempt, error).await?,
             other => other?,
         };
-        if !convert::is_id(&made.sandbox_id) {
-            let message = "E2B made a sandbox whose id is none";
+        if !convert::is_id(&sandbox.sandbox_id) {
+            let message = "E2B created a sandbox with an invalid id";
             return Err(ProviderError::new(ProviderErrorKind::Failed, message));
         }
-        self.known.note(&made);
-        let id = &made.sandbox_id;
-        match again(|| self.made(id)).await {
+        self.cache.record(&sandbox);
+        let id = &sandbox.sandbox_id;
+        match with_retries(|| self.inspect_created(id)).await {
             Ok(instance) => Ok(instance),
-            Err(error) => Err(self.take_back(id, error).await),
+            Err(error) => Err(self.delete_failed(id, error).await),
         }
     }
 
-    /// What was made. Not all of it is in the answer to whoever makes it.
-    async fn made(&self, id: &str) -> Result<Instance> {
-        let found = self.look(Verb::Inspect, id).await?;
-        // What is told by one of their servers may be news to another.
+    /// Inspects a new sandbox: the answer to the create does not contain everything.
+    async fn inspect_created(&self, id: &str) -> Result<Instance> {
+        let found = self.find(Verb::Inspect, id).await?;
+        // One of E2B's servers may not know yet what another one reports.
         let found = found.ok_or_else(|| {
-            let message = "E2B does not know the sandbox that it has made";
+            let message = "E2B does not know the sandbox that it created";
             ProviderError::new(ProviderErrorKind::Unavailable, message)
         })?;
         Ok(self.instance(&found))
     }
 
-    /// Deletes what was made and cannot be told of: nobody would know of it, and it costs. Says what is to be said then.
-    async fn take_back(&self, id: &str, error: ProviderError) -> ProviderError {
+    /// Deletes a sandbox whose create failed: nothing would know of it, and it costs. Returns the error to report.
+    async fn delete_failed(&self, id: &str, error: ProviderError) -> ProviderError {
         let path = ["sandboxes", id];
-        let delete = || self.api.ask(Verb::Delete, Method::DELETE, &path, NOTHING);
-        match again(delete).await {
-            Err(left) if left.kind != ProviderErrorKind::NotFound => {
-                tracing::warn!(error = %left, instance = id, "A sandbox at E2B that failed is left");
+        let delete = || self.api.ask(Verb::Delete, Method::DELETE, &path, NO_BODY);
+        match with_retries(delete).await {
+            Err(failure) if failure.kind != ProviderErrorKind::NotFound => {
+                tracing::warn!(error = %failure, instance = id, "Failed to delete a sandbox at E2B whose create failed");
                 maybe_created(error)
             }
             _ => {
-                self.known.forget(id);
+                self.cache.forget(id);
                 error
             }
         }
     }
 
-    /// Finds what exactly this call has made though its answer got lost; nothing: it failed as it did.
-    async fn find(&self, verb: Verb, attempt: &str, error: ProviderError) -> Result<Sandbox> {
-        tracing::warn!(%error, "An answer of E2B got lost; looking for what it was about");
-        let found = self.api.marked(verb, convert::ATTEMPT, attempt).await;
+    /// Finds the sandbox that a call created although its answer was lost; if there is none, returns the call's error.
+    async fn find_created(
+        &self,
+        verb: Verb,
+        attempt: &str,
+        error: ProviderError,
+    ) -> Result<Sandbox> {
+        tracing::warn!(%error, "Lost E2B's answer to a create; searching for the sandbox");
+        let found = self.api.with_label(verb, convert::ATTEMPT, attempt).await;
         match found {
             Ok((found, _)) => found.into_iter().next().ok_or(error),
             Err(_) => Err(maybe_created(error)),
@@ -139,68 +138,68 @@ impl E2b {
     }
 }
 
-/// Asks a few times for what may pass, where a second time does no harm.
-async fn again<T, F>(ask: impl Fn() -> F) -> Result<T>
+/// Repeats a request that is safe to repeat a few times while its errors are temporary.
+async fn with_retries<T, F>(send: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
     let mut pause = FIRST_PAUSE;
-    for _ in 1..TRIES {
-        match ask().await {
-            Err(error) if may_pass(&error) => {
+    for _ in 1..MAX_ATTEMPTS {
+        match send().await {
+            Err(error) if is_temporary(&error) => {
                 tokio::time::sleep(error.retry_after.unwrap_or(pause)).await;
             }
             other => return other,
         }
         pause *= 2;
     }
-    ask().await
+    send().await
 }
 
-/// Says whether it is worth while to ask again soon. What took too long has been waited for already.
-fn may_pass(error: &ProviderError) -> bool {
-    let is_soon = error.retry_after.is_none_or(|wait| wait <= LONGEST_PAUSE);
-    let is_brief = matches!(
+/// Whether another attempt may succeed soon. A timeout was long enough already.
+fn is_temporary(error: &ProviderError) -> bool {
+    let is_soon = error.retry_after.is_none_or(|wait| wait <= MAX_PAUSE);
+    let is_temporary_kind = matches!(
         error.kind,
         ProviderErrorKind::NoCapacity | ProviderErrorKind::Unavailable
     );
-    error.retry == Retry::Later && is_brief && is_soon
+    error.retry == Retry::Later && is_temporary_kind && is_soon
 }
 
-/// The words of its maker that go onto a sandbox there, as far as there is room: all of them come with every list, a hundred times
-/// on each page, and whoever wants a list waits for it.
-fn words(metadata: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
-    let mut room = MAX_WORDS;
-    let fits = |name: &String, value: &String| {
-        let is_plain = !name.is_empty() && !name.contains(char::is_control);
-        let is_free = !name.starts_with(convert::OURS);
+/// The user's metadata that is stored at E2B, up to a total size: every list contains all of it, a hundred times per page, and
+/// callers wait for lists.
+fn fitting_metadata(metadata: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    let mut remaining = MAX_METADATA;
+    let is_accepted = |name: &String, value: &String| {
+        let is_printable = !name.is_empty() && !name.contains(char::is_control);
+        let is_free = !name.starts_with(convert::PREFIX);
         let is_short = name.len() <= MAX_NAME && value.len() <= MAX_VALUE;
-        is_plain && is_free && is_short
+        is_printable && is_free && is_short
     };
-    let mut words = BTreeMap::new();
+    let mut selected = BTreeMap::new();
     for (name, value) in metadata {
         let size = name.len() + value.len();
-        if fits(name, value) && size <= room {
-            room -= size;
-            words.insert(name.as_str(), value.as_str());
+        if is_accepted(name, value) && size <= remaining {
+            remaining -= size;
+            selected.insert(name.as_str(), value.as_str());
         }
     }
-    if words.len() < metadata.len() {
-        let left = metadata.len() - words.len();
-        tracing::debug!(left, "Not all metadata of a sandbox goes to E2B");
+    if selected.len() < metadata.len() {
+        let dropped = metadata.len() - selected.len();
+        tracing::debug!(dropped, "Not all metadata of a sandbox is stored at E2B");
     }
-    words
+    selected
 }
 
-/// Says whether a sandbox may have been made all the same.
-fn may_be_made(error: &ProviderError) -> bool {
+/// Whether the sandbox may exist nevertheless.
+fn may_exist(error: &ProviderError) -> bool {
     let is_lost = matches!(
         error.kind,
         ProviderErrorKind::TimedOut | ProviderErrorKind::Unavailable | ProviderErrorKind::Failed
     );
-    // Who asks to be asked later has made nothing.
-    let is_answered = error.retry_after.is_some();
-    is_lost && !is_answered
+    // A server that names a time to retry after has created nothing.
+    let is_rejected = error.retry_after.is_some();
+    is_lost && !is_rejected
 }
 
 #[cfg(test)]
@@ -208,26 +207,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_go_on_as_far_as_they_fit_and_never_stand_for_ours() {
-        let told = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+    fn metadata_is_stored_up_to_a_size_and_never_replaces_the_servers() {
+        let map_of = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             pairs.iter().map(owned).collect()
         };
         let long = "x".repeat(MAX_VALUE + 1);
-        let all = told(&[
+        let all = map_of(&[
             ("team", "blue"),
             ("sandyard.installation", "another"),
             ("", "nameless"),
-            ("odd\nname", "x"),
+            ("two\nlines", "x"),
             ("long", &long),
         ]);
-        assert_eq!(words(&all), BTreeMap::from([("team", "blue")]));
+        assert_eq!(fitting_metadata(&all), BTreeMap::from([("team", "blue")]));
         let many: BTreeMap<_, _> = (0..100)
             .map(|number| (format!("name{number:03}"), "x".repeat(1000)))
             .collect();
-        let kept = words(&many);
-        assert_eq!(kept.len(), 8);
-        let size = kept.iter().map(|(name, value)| name.len() + value.len());
-        assert!(size.sum::<usize>() <= MAX_WORDS);
+        let selected = fitting_metadata(&many);
+        assert_eq!(selected.len(), 8);
+        let size = selected
+            .iter()
+            .map(|(name, value)| name.len() + value.len());
+        assert!(size.sum::<usize>() <= MAX_METADATA);
     }
 }

@@ -1,4 +1,4 @@
-//! Failures on the way to the API, and those it tells of.
+//! Errors of the connection to the API, and those that the API reports.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,35 +9,38 @@ use serde::Deserialize;
 
 use crate::cloud_connector::RetryAdvice;
 
-/// Longest text of the API's that is passed on.
+/// Maximum length of the API's message that is passed on.
 const MAX_MESSAGE: usize = 300;
 
-/// What the API says of a failure.
+/// The body of a failed answer.
 #[derive(Default, Deserialize)]
-struct Told {
+struct ErrorBody {
     #[serde(default)]
     message: String,
 }
 
-/// No answer, or not all of it.
+/// No answer, or an incomplete one.
 pub(super) fn unsent(verb: Verb, error: reqwest::Error) -> ProviderError {
-    let (kind, how) = if error.is_timeout() {
+    let (kind, problem) = if error.is_timeout() {
         (ProviderErrorKind::TimedOut, "took too long to answer")
     } else {
-        (ProviderErrorKind::Unavailable, "could not be asked")
+        (ProviderErrorKind::Unavailable, "could not be reached for")
     };
-    // An address may hold what is nobody's business.
+    // Addresses may contain secrets.
     let error = error.without_url();
-    ProviderError::new(kind, format!("E2B {how} `{verb}`")).source(error)
+    ProviderError::new(kind, format!("E2B {problem} `{verb}`")).source(error)
 }
 
-/// An answer that is none.
-pub(super) fn odd(verb: Verb, error: impl Into<Box<dyn Error + Send + Sync>>) -> ProviderError {
-    let message = format!("E2B's answer to `{verb}` could not be understood");
+/// An answer that cannot be read.
+pub(super) fn unreadable(
+    verb: Verb,
+    error: impl Into<Box<dyn Error + Send + Sync>>,
+) -> ProviderError {
+    let message = format!("E2B's answer to `{verb}` is invalid");
     ProviderError::new(ProviderErrorKind::Failed, message).source(error)
 }
 
-/// There is no such instance of ours.
+/// There is no such instance of this installation.
 pub(super) fn no_instance() -> ProviderError {
     ProviderError::new(
         ProviderErrorKind::NotFound,
@@ -45,30 +48,32 @@ pub(super) fn no_instance() -> ProviderError {
     )
 }
 
-/// Something that E2B does not do.
+/// Not supported by E2B.
 pub(super) fn unsupported(what: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Unsupported, format!("E2B cannot {what}"))
 }
 
-/// An answer that is a failure.
+/// A failed answer.
 pub(super) fn refused(
     verb: Verb,
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
 ) -> ProviderError {
-    let told = serde_json::from_slice::<Told>(body).unwrap_or_default();
-    let told = printable(&told.message);
-    let words = told.to_ascii_lowercase();
+    let detail = serde_json::from_slice::<ErrorBody>(body).unwrap_or_default();
+    let detail = printable(&detail.message);
+    let lowercase = detail.to_ascii_lowercase();
     let kind = match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if !is_about_template(&words) => {
-            return not_allowed(verb, status, &told);
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if !is_about_template(&lowercase) => {
+            return not_allowed(verb, status, &detail);
         }
-        // COMPAT(e2b): which status says that a template is not there has changed over time.
+        // COMPAT(e2b): the status of a missing template has changed over time.
         StatusCode::NOT_FOUND => ProviderErrorKind::NotFound,
-        _ if status.is_client_error() && is_about_template(&words) => ProviderErrorKind::NotFound,
+        _ if status.is_client_error() && is_about_template(&lowercase) => {
+            ProviderErrorKind::NotFound
+        }
         StatusCode::CONFLICT => ProviderErrorKind::Conflict,
-        // Too many sandboxes or too many requests: there is no room now, but everything else goes on.
+        // Too many sandboxes or too many requests: no capacity now, but everything else continues to work.
         StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE => {
             ProviderErrorKind::NoCapacity
         }
@@ -76,24 +81,24 @@ pub(super) fn refused(
         _ if status.is_server_error() => ProviderErrorKind::Unavailable,
         _ => ProviderErrorKind::Invalid,
     };
-    let message = match told.is_empty() {
+    let message = match detail.is_empty() {
         true => format!("E2B answered `{verb}` with {status}"),
-        false => format!("E2B answered `{verb}` with {}: {told}", status.as_u16()),
+        false => format!("E2B answered `{verb}` with {}: {detail}", status.as_u16()),
     };
     RetryAdvice::of(status, headers).on(ProviderError::new(kind, message))
 }
 
-/// The key is wrong: trying again helps nobody, and no sandbox of that place can be reached.
+/// The key is wrong: a retry cannot help, and no sandbox of the account can be reached.
 fn not_accepted() -> ProviderError {
-    let message = "the API key is not accepted by E2B";
+    let message = "E2B does not accept the API key";
     let mut error = ProviderError::new(ProviderErrorKind::Unavailable, message);
     error.retry = Retry::Never;
-    error.hint(Some("set E2B_API_KEY to a key that is valid".to_owned()))
+    error.hint(Some("set E2B_API_KEY to a valid key".to_owned()))
 }
 
-/// The key may not do that. If that is what every key may do, it is none; all else is a matter of the one call, of the key's
-/// permissions or the account's plan, and says nothing about other calls.
-fn not_allowed(verb: Verb, status: StatusCode, told: &str) -> ProviderError {
+/// The key lacks a permission. A key without the permissions that every key has is invalid. All else depends on the call, on the
+/// key's permissions or on the account's plan, and says nothing about other calls.
+fn not_allowed(verb: Verb, status: StatusCode, detail: &str) -> ProviderError {
     let kind = match verb {
         Verb::CheckHealth | Verb::List => return not_accepted(),
         Verb::SetNetwork
@@ -107,20 +112,20 @@ fn not_allowed(verb: Verb, status: StatusCode, told: &str) -> ProviderError {
         _ if status == StatusCode::UNAUTHORIZED => return not_accepted(),
         _ => ProviderErrorKind::Failed,
     };
-    let said = if told.is_empty() { "" } else { ": " };
-    let message = format!("E2B does not let this key do `{verb}`{said}{told}");
-    let hint = "look what the key of E2B_API_KEY and its account's plan allow";
+    let separator = if detail.is_empty() { "" } else { ": " };
+    let message = format!("E2B does not allow this key to do `{verb}`{separator}{detail}");
+    let hint = "check the permissions of E2B_API_KEY and the account's plan";
     ProviderError::new(kind, message).hint(Some(hint.to_owned()))
 }
 
-fn is_about_template(words: &str) -> bool {
-    words.contains("template")
+fn is_about_template(text: &str) -> bool {
+    text.contains("template")
         && ["not found", "no template", "does not exist", "not exist"]
             .iter()
-            .any(|text| words.contains(text))
+            .any(|text| text.contains(text))
 }
 
-/// The API's words, fit to be shown.
+/// The API's message, in a form that can be shown.
 fn printable(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control())
@@ -128,13 +133,13 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The most a time-out may be, if that is what the API complains about.
+/// The maximum timeout, if the API refused a longer one.
 ///
 /// COMPAT(e2b): `timeout cannot be greater than 24 hours`.
-pub(super) fn longest(error: &ProviderError) -> Option<Duration> {
-    let words = error.message.to_ascii_lowercase();
-    let (_, rest) = words.split_once("greater than ")?;
-    if !words.contains("timeout") {
+pub(super) fn max_timeout(error: &ProviderError) -> Option<Duration> {
+    let lowercase = error.message.to_ascii_lowercase();
+    let (_, rest) = lowercase.split_once("greater than ")?;
+    if !lowercase.contains("timeout") {
         return None;
     }
     let mut rest = rest.split_whitespace();
@@ -156,7 +161,11 @@ mod tests {
         Conflict, Failed, Invalid, NoCapacity, NotFound, TimedOut, Unavailable, Unsupported,
     };
 
-    fn told(status: u16, headers: &[(&'static str, &'static str)], message: &str) -> ProviderError {
+    fn error_of(
+        status: u16,
+        headers: &[(&'static str, &'static str)],
+        message: &str,
+    ) -> ProviderError {
         let status = StatusCode::from_u16(status).unwrap();
         let headers = headers.iter().map(|(name, value)| {
             let name = http::HeaderName::from_static(name);
@@ -185,33 +194,37 @@ mod tests {
             (503, "", Unavailable),
             (504, "", TimedOut),
         ] {
-            assert_eq!(told(status, &[], message).kind, kind, "{status} {message}");
+            assert_eq!(
+                error_of(status, &[], message).kind,
+                kind,
+                "{status} {message}"
+            );
         }
-        assert_eq!(told(429, &[], "").retry, Retry::Later);
-        assert_eq!(told(401, &[], "").retry, Retry::Never);
+        assert_eq!(error_of(429, &[], "").retry, Retry::Later);
+        assert_eq!(error_of(401, &[], "").retry, Retry::Never);
     }
 
     #[test]
-    fn what_a_plan_does_not_have_says_nothing_about_the_place() {
-        let of = |verb, status: u16| {
+    fn missing_permissions_do_not_make_the_provider_unavailable() {
+        let kind_of = |verb, status: u16| {
             let status = StatusCode::from_u16(status).unwrap();
             let error = refused(verb, status, &HeaderMap::new(), b"");
             assert_eq!(error.retry, Retry::Never);
             error.kind
         };
         for status in [401, 403] {
-            assert_eq!(of(Verb::SetNetwork, status), Unsupported);
-            assert_eq!(of(Verb::Snapshot, status), Unsupported);
-            assert_eq!(of(Verb::CheckHealth, status), Unavailable);
-            assert_eq!(of(Verb::List, status), Unavailable);
+            assert_eq!(kind_of(Verb::SetNetwork, status), Unsupported);
+            assert_eq!(kind_of(Verb::Snapshot, status), Unsupported);
+            assert_eq!(kind_of(Verb::CheckHealth, status), Unavailable);
+            assert_eq!(kind_of(Verb::List, status), Unavailable);
         }
-        assert_eq!(of(Verb::Create, 403), Failed);
+        assert_eq!(kind_of(Verb::Create, 403), Failed);
     }
 
     #[test]
-    fn the_wait_is_what_the_answer_says_up_to_a_bound() {
+    fn a_retry_time_is_read_up_to_a_bound() {
         let after = |headers| {
-            told(429, headers, "")
+            error_of(429, headers, "")
                 .retry_after
                 .map(|wait| wait.as_secs())
         };
@@ -222,30 +235,37 @@ mod tests {
         assert_eq!(after(&[]), None);
         let date = "Thu, 31 Dec 2099 23:59:59 GMT";
         assert_eq!(after(&[("retry-after", date)]), Some(300));
-        // It says so of what would be tried again by its status alone.
-        let never = told(503, &[("should-retry", "false"), ("retry-after", "7")], "");
+        // The header overrides the status, which alone would allow a retry.
+        let never = error_of(503, &[("should-retry", "false"), ("retry-after", "7")], "");
         assert_eq!((never.kind, never.retry), (Unavailable, Retry::Never));
         assert_eq!(never.retry_after, None);
-        // A wait makes nothing of what is refused for good.
-        assert_eq!(told(400, &[("retry-after", "7")], "").retry, Retry::Never);
+        // A wait does not make a permanent error temporary.
+        assert_eq!(
+            error_of(400, &[("retry-after", "7")], "").retry,
+            Retry::Never
+        );
     }
 
     #[test]
-    fn the_longest_time_is_read_from_the_complaint() {
-        let longest = |text: &str| longest(&told(400, &[], text)).map(|most| most.as_secs());
+    fn the_maximum_timeout_is_read_from_the_message() {
+        let max_timeout =
+            |text: &str| max_timeout(&error_of(400, &[], text)).map(|timeout| timeout.as_secs());
         assert_eq!(
-            longest("Timeout cannot be greater than 24 hours"),
+            max_timeout("Timeout cannot be greater than 24 hours"),
             Some(86_400)
         );
-        assert_eq!(longest("timeout cannot be greater than 1 hour"), Some(3600));
-        assert_eq!(longest("timeout cannot be greater than 0 hours"), None);
-        assert_eq!(longest("memory cannot be greater than 8 hours"), None);
-        assert_eq!(longest("timeout cannot be greater than"), None);
+        assert_eq!(
+            max_timeout("timeout cannot be greater than 1 hour"),
+            Some(3600)
+        );
+        assert_eq!(max_timeout("timeout cannot be greater than 0 hours"), None);
+        assert_eq!(max_timeout("memory cannot be greater than 8 hours"), None);
+        assert_eq!(max_timeout("timeout cannot be greater than"), None);
     }
 
     #[test]
-    fn words_of_the_api_are_made_harmless() {
-        let message = told(400, &[], &format!("a\u{1b}[31m{}", "x".repeat(9999))).message;
+    fn messages_of_the_api_are_sanitised() {
+        let message = error_of(400, &[], &format!("a\u{1b}[31m{}", "x".repeat(9999))).message;
         assert!(
             !message.contains('\u{1b}') && message.len() < 400,
             "{message}"

@@ -1,6 +1,6 @@
-//! Keeps running sandboxes from being paused for as long as this server lives.
+//! Prevents E2B from pausing running sandboxes while this server runs.
 //!
-//! Every sandbox has an end there, at which it is paused. Whoever lists them sees those ends, and puts off the ones that are near.
+//! Every sandbox at E2B has a time at which it is paused. Lists contain these times, and those that are near are extended.
 
 use std::sync::Arc;
 
@@ -14,22 +14,24 @@ use super::model::{Sandbox, SetTimeout};
 use crate::background_batches::BackgroundBatches;
 use crate::date::parse_rfc3339_ms;
 
-/// Requests at once.
-const AT_ONCE: usize = 8;
+/// Number of concurrent requests.
+const CONCURRENCY: usize = 8;
 
-/// Sees to it, round by round.
+/// Extends the timeouts of running sandboxes, in batches.
 #[derive(Debug, Default)]
 pub(super) struct TimeoutExtender(BackgroundBatches);
 
 impl TimeoutExtender {
-    /// Puts off the end of those that have less than half of their time left, in the background.
-    pub(super) fn put_off(&self, api: &Arc<Api>, sandboxes: &[Sandbox], now_ms: i64) {
+    /// Extends the timeouts of which less than half remains, in the background.
+    pub(super) fn extend(&self, api: &Arc<Api>, sandboxes: &[Sandbox], now_ms: i64) {
         let half_ms = i64::try_from(api.timeout() * 500).unwrap_or(i64::MAX);
-        let near = sandboxes.iter().filter(|one| is_near(one, now_ms, half_ms));
-        let near: Vec<_> = near.map(|one| one.sandbox_id.clone()).collect();
+        let due = sandboxes
+            .iter()
+            .filter(|sandbox| is_near(sandbox, now_ms, half_ms));
+        let due: Vec<_> = due.map(|sandbox| sandbox.sandbox_id.clone()).collect();
         let api = Arc::clone(api);
         self.0
-            .begin(near, AT_ONCE, move |id| extend(Arc::clone(&api), id));
+            .begin(due, CONCURRENCY, move |id| extend_one(Arc::clone(&api), id));
     }
 }
 
@@ -39,33 +41,20 @@ fn is_near(sandbox: &Sandbox, now_ms: i64, half_ms: i64) -> bool {
         && end_ms.is_some_and(|end_ms| end_ms.saturating_sub(now_ms) < half_ms)
 }
 
-async fn extend(api: Arc<Api>, id: String) -> Result<()> {
-    let ask = async || {
-        let timeout = api.timeout();
-        let path = ["sandboxes", &id, "timeout"];
-        api.ask(
-            Verb::List,
-            Method::POST,
-            &path,
-            Some(&SetTimeout { timeout }),
-        )
-        .await
+async fn extend_one(api: Arc<Api>, id: String) -> Result<()> {
+    let path = ["sandboxes", &id, "timeout"];
+    let send = |timeout| {
+        let (api, body) = (&api, SetTimeout { timeout });
+        async move { api.ask(Verb::List, Method::POST, &path, Some(&body)).await }
     };
-    let mut asked = ask().await;
-    if let Err(error) = &asked
-        && api.shorten(error)
+    let answer = api.with_timeout(send).await;
+    // It may have been deleted or paused meanwhile.
+    if let Err(error) = &answer
+        && error.kind != ProviderErrorKind::NotFound
     {
-        asked = ask().await;
+        tracing::warn!(%error, instance = id, "Failed to extend the timeout of a sandbox at E2B");
     }
-    match &asked {
-        // Gone or paused meanwhile.
-        Err(error) if error.kind == ProviderErrorKind::NotFound => {}
-        Err(error) => {
-            tracing::warn!(%error, instance = id, "The end of a sandbox at E2B could not be put off");
-        }
-        Ok(_) => {}
-    }
-    asked.map(drop)
+    answer.map(drop)
 }
 
 #[cfg(test)]
@@ -73,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_runs_and_is_near_its_end_is_put_off() {
+    fn only_running_sandboxes_near_their_end_are_extended() {
         let sandbox = |state: &str, end: &str| -> Sandbox {
             let text = format!(r#"{{"sandboxID":"a","state":"{state}","endAt":"{end}"}}"#);
             serde_json::from_str(&text).expect("a sandbox")

@@ -1,4 +1,4 @@
-//! What a list does not tell of its sandboxes.
+//! Completes the entries of a list.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,38 +9,42 @@ use sandyard_provider::{Instance, Verb};
 use super::E2b;
 use super::model::Sandbox;
 
-/// How long such a look may take: a list is waited for.
-const LOOKED_WITHIN: Duration = Duration::from_secs(5);
-/// After so many that fail the others of a list are looked at the next time.
-const MOST_FAILURES: usize = 16;
+/// Timeout of an inspection: the caller waits for the list.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this many failures, the other sandboxes are inspected with the next list.
+const MAX_FAILURES: usize = 16;
 
 impl E2b {
-    /// One of a list. What it rests as is not in lists, so that is looked at once for each time it rests. One that cannot be looked
-    /// at is still there, and holds up no other: it counts as paused until it can, and after some of those nobody else is looked at.
-    pub(super) async fn listed(&self, one: Sandbox, failures: &AtomicUsize) -> Option<Instance> {
-        self.known.note(&one);
-        let instance = self.instance(&one);
-        if one.pause_mode.is_some() || instance.state == SandboxState::Running {
+    /// The instance of a list entry. Lists do not contain what a pause retained, so a sandbox is inspected once per pause. When
+    /// that fails, the sandbox counts as paused, without delaying others.
+    pub(super) async fn with_pause_mode(
+        &self,
+        sandbox: Sandbox,
+        failures: &AtomicUsize,
+    ) -> Option<Instance> {
+        self.cache.record(&sandbox);
+        let instance = self.instance(&sandbox);
+        if sandbox.pause_mode.is_some() || instance.state == SandboxState::Running {
             return Some(instance);
         }
-        if let Some(state) = self.known.resting(&one) {
+        if let Some(state) = self.cache.pause_state(&sandbox) {
             return Some(Instance { state, ..instance });
         }
-        if failures.load(Ordering::Relaxed) >= MOST_FAILURES {
+        if failures.load(Ordering::Relaxed) >= MAX_FAILURES {
             return Some(instance);
         }
-        let look = self.look(Verb::List, &one.sandbox_id);
-        let error = match tokio::time::timeout(LOOKED_WITHIN, look).await {
+        let inspection = self.find(Verb::List, &sandbox.sandbox_id);
+        let error = match tokio::time::timeout(INSPECT_TIMEOUT, inspection).await {
             Ok(Ok(found)) => return found.map(|found| self.instance(&found)),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "it takes too long".to_owned(),
+            Err(_) => "it took too long".to_owned(),
         };
         failures.fetch_add(1, Ordering::Relaxed);
-        let id = one.sandbox_id;
+        let id = sandbox.sandbox_id;
         tracing::warn!(
             instance = id,
             error,
-            "E2B does not say whether a sandbox is paused or stopped"
+            "E2B does not report whether a sandbox is paused or stopped"
         );
         Some(instance)
     }

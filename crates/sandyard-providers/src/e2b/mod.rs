@@ -1,26 +1,26 @@
-//! Sandboxes of E2B, or of whoever speaks its API.
+//! Sandboxes of E2B, or of another server with its API.
 //!
 //! ```text
 //! calls ──▶ backend ──▶ api ──▶ https://api.<domain>                one request and its answer, within bounds
 //! agent, ports ───────▶ proxy ─▶ https://<port>-<id>.<domain>       E2B's proxy, by name or by headers
 //! ```
 //!
-//! What is ours there is known by its metadata: the installation, the sandbox, the call that made it; a snapshot by its name.
-//! Nothing else is changed or removed. Every sandbox is paused when its time is over, never killed; while this server lives its
-//! time is put off. Its ports are closed to whoever has no token, so that this server decides who sees them.
+//! Sandboxes of this installation are identified by their metadata: installation, sandbox, call; snapshots by their names. Nothing
+//! else is changed or removed. A sandbox is paused at the end of its timeout, never killed; while this server runs, it extends the
+//! timeout. Ports require a token, so that this server decides who has access.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `backend` | the calls |
-//! | `making` | making one, once, whatever happens to the answer |
+//! | `create` | creates a sandbox exactly once |
 //! | `api`, `model` | requests and answers |
-//! | `convert`, `network` | its words and ours |
-//! | `known` | tokens and the like, in memory |
-//! | `listing` | what lists do not tell |
-//! | `keep` | puts off the end of what runs |
+//! | `convert`, `network` | translate types and policies |
+//! | `sandbox_cache` | tokens and other facts, in memory |
+//! | `listing` | completes list entries |
+//! | `extend_timeouts` | extends the timeouts of running sandboxes |
 //! | `templates`, `sources` | snapshots and templates; which of them a sandbox may start from |
-//! | `marks`, `passing` | whose a snapshot is; snapshots that are only there for a copy |
-//! | `proxy` | the way to agents and ports |
+//! | `snapshot_names`, `temporary_snapshots` | owners of snapshots; snapshots that exist for a copy only |
+//! | `proxy` | connections to agents and ports |
 
 mod api;
 mod backend;
@@ -53,34 +53,34 @@ pub use config::E2bConfig;
 use registration::CAPABILITIES;
 pub use registration::REGISTRATION;
 
-use api::{Api, NOTHING};
+use api::{Api, NO_BODY};
 use extend_timeouts::TimeoutExtender;
 use model::{Connect, Sandbox};
 use proxy::{AgentDialler, Proxy};
 use sandbox_cache::{Keys, SandboxCache};
-use sources::Seen;
+use sources::SourceCache;
 use temporary_snapshots::TemporarySnapshots;
 
 use crate::cloud_tools::{ToolServer, ToolServerInstaller};
 
-/// How this provider is called in settings and answers.
+/// Name of this provider in settings and answers.
 pub const NAME: &str = "e2b";
 
-/// Whom an agent acts for that has no default user.
+/// User of agents without a default user.
 const USER: &str = "user";
 
-/// Sandboxes of E2B.
+/// The E2B provider.
 pub struct E2b {
     api: Arc<Api>,
-    door: Arc<Proxy>,
-    known: SandboxCache,
-    seen: Seen,
-    keeper: TimeoutExtender,
-    passing: Arc<TemporarySnapshots>,
-    /// What the names of snapshots begin with there that this installation keeps.
-    mark: String,
-    /// None where sandboxes have only what their templates have.
-    kit: Option<Arc<ToolServerInstaller>>,
+    proxy: Arc<Proxy>,
+    cache: SandboxCache,
+    source_cache: SourceCache,
+    timeout_extender: TimeoutExtender,
+    temporary_snapshots: Arc<TemporarySnapshots>,
+    /// Prefix of the names of this installation's snapshots at E2B.
+    snapshot_prefix: String,
+    /// `None` when sandboxes have only what their templates contain.
+    installer: Option<Arc<ToolServerInstaller>>,
     info: ProviderInfo,
     installation: String,
     attempts: AtomicU64,
@@ -96,29 +96,29 @@ impl fmt::Debug for E2b {
 }
 
 impl E2b {
-    /// Sees whether the API answers. One that does not for now may later, so that is no reason to fail.
+    /// Checks that the API answers. If it does not, it may do so later, so that is not an error.
     ///
     /// # Errors
-    /// `Invalid` for addresses or a certificate that are none; `Unavailable` when the key is not accepted.
+    /// `Invalid` for invalid addresses or an invalid certificate; `Unavailable` when the key is not accepted.
     pub async fn connect(config: E2bConfig) -> Result<Self> {
         let api = Arc::new(Api::new(&config)?);
-        for lack in config.open_ways() {
-            tracing::warn!("E2B: {lack}");
+        for limitation in config.tls_limitations() {
+            tracing::warn!("E2B: {limitation}");
         }
         let tools_port = config.tools_port;
-        let kit = |program| ToolServerInstaller::new(program, tools_port).map(Arc::new);
+        let installer = |program| ToolServerInstaller::new(program, tools_port).map(Arc::new);
         let provider = Self {
-            door: Arc::new(Proxy::new(&config)?),
-            known: SandboxCache::default(),
-            seen: Seen::default(),
-            keeper: TimeoutExtender::default(),
-            passing: Arc::new(TemporarySnapshots::new(
+            proxy: Arc::new(Proxy::new(&config)?),
+            cache: SandboxCache::default(),
+            source_cache: SourceCache::default(),
+            timeout_extender: TimeoutExtender::default(),
+            temporary_snapshots: Arc::new(TemporarySnapshots::new(
                 &config.installation,
                 config.timeouts.copy,
             )),
-            mark: snapshot_names::mark(&config.installation),
+            snapshot_prefix: snapshot_names::prefix(&config.installation),
             info: info(&api, &config),
-            kit: config.program.and_then(kit),
+            installer: config.program.and_then(installer),
             installation: config.installation,
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
@@ -133,46 +133,46 @@ impl E2b {
         Ok(provider)
     }
 
-    /// Looks at a sandbox; none: there is none of ours.
-    async fn look(&self, verb: Verb, id: &str) -> Result<Option<Sandbox>> {
+    /// A sandbox by id; `None` if it does not exist or belongs to another installation.
+    async fn find(&self, verb: Verb, id: &str) -> Result<Option<Sandbox>> {
         if !convert::is_id(id) {
             return Ok(None);
         }
-        let asked = self
+        let answer = self
             .api
-            .ask(verb, Method::GET, &["sandboxes", id], NOTHING)
+            .ask(verb, Method::GET, &["sandboxes", id], NO_BODY)
             .await;
-        let found: Sandbox = match asked {
+        let found: Sandbox = match answer {
             Err(error) if error.kind == ProviderErrorKind::NotFound => {
-                self.known.forget(id);
+                self.cache.forget(id);
                 return Ok(None);
             }
             other => other?.read()?,
         };
-        if found.sandbox_id != id || !self.api.is_ours(&found) {
+        if found.sandbox_id != id || !self.api.is_owned(&found) {
             return Ok(None);
         }
-        self.known.note(&found);
+        self.cache.record(&found);
         Ok(Some(found))
     }
 
-    /// The same for one that must be there.
-    async fn own(&self, verb: Verb, id: &str) -> Result<Sandbox> {
-        let found = self.look(verb, id).await?;
+    /// The same for a sandbox that must exist.
+    async fn find_own(&self, verb: Verb, id: &str) -> Result<Sandbox> {
+        let found = self.find(verb, id).await?;
         found.ok_or_else(error::no_instance)
     }
 
-    /// Sees that a sandbox is ours; nothing is asked if that is known.
-    async fn check_own(&self, verb: Verb, id: &str) -> Result<()> {
-        if self.known.keys(id).is_some() {
+    /// Checks that a sandbox belongs to this installation, without a request if that is known.
+    async fn check_owned(&self, verb: Verb, id: &str) -> Result<()> {
+        if self.cache.keys(id).is_some() {
             return Ok(());
         }
-        self.own(verb, id).await.map(drop)
+        self.find_own(verb, id).await.map(drop)
     }
 
-    /// What a sandbox is after something was done to it.
-    async fn settled(&self, verb: Verb, id: &str) -> Result<Instance> {
-        let found = self.own(verb, id).await?;
+    /// The instance of a sandbox that must exist.
+    async fn inspect_own(&self, verb: Verb, id: &str) -> Result<Instance> {
+        let found = self.find_own(verb, id).await?;
         Ok(self.instance(&found))
     }
 
@@ -180,98 +180,92 @@ impl E2b {
         convert::instance(sandbox, self.info.default_limits.pids)
     }
 
-    /// Makes a sandbox run, if it does not, and gives it its time.
+    /// Resumes a sandbox that is paused, and sets its timeout.
     async fn wake(&self, verb: Verb, id: &str, memory: Option<bool>) -> Result<()> {
-        let ask = async || {
+        let send = |timeout| async move {
+            let auto_pause = true;
             let connect = Connect {
-                timeout: self.api.timeout(),
-                auto_pause: true,
+                timeout,
+                auto_pause,
                 memory,
             };
             let path = ["sandboxes", id, "connect"];
-            self.api
-                .ask(verb, Method::POST, &path, Some(&connect))
-                .await
+            let answer = self.api.ask(verb, Method::POST, &path, Some(&connect));
+            answer.await
         };
-        let mut asked = ask().await;
-        if let Err(error) = &asked
-            && self.api.shorten(error)
-        {
-            asked = ask().await;
-        }
-        let woken: Sandbox = asked?.read()?;
+        let woken: Sandbox = self.api.with_timeout(send).await?.read()?;
         if woken.sandbox_id == id {
-            self.known.note(&woken);
+            self.cache.record(&woken);
         }
         Ok(())
     }
 
-    /// What opens a sandbox: as known, or asked for. A sandbox that rests is not woken for it.
+    /// The tokens of a sandbox, cached or requested. A paused sandbox is not resumed for them.
     async fn keys(&self, id: &str) -> Result<Keys> {
-        let is_whole = |keys: &Keys| keys.agent_token.is_some() && keys.traffic_token.is_some();
-        if let Some(keys) = self.known.keys(id).filter(is_whole) {
+        let is_complete = |keys: &Keys| keys.agent_token.is_some() && keys.traffic_token.is_some();
+        if let Some(keys) = self.cache.keys(id).filter(is_complete) {
             return Ok(keys);
         }
-        let found = self.own(Verb::Agent, id).await?;
-        let keys = self.known.keys(id).unwrap_or_default();
-        if !is_whole(&keys) && convert::state(&found) == SandboxState::Running {
-            // Only this tells what opens ports.
+        let found = self.find_own(Verb::Agent, id).await?;
+        let keys = self.cache.keys(id).unwrap_or_default();
+        if !is_complete(&keys) && convert::state(&found) == SandboxState::Running {
+            // Only this answer contains the token of the ports.
             self.wake(Verb::Agent, id, None).await?;
-            return Ok(self.known.keys(id).unwrap_or_default());
+            return Ok(self.cache.keys(id).unwrap_or_default());
         }
         Ok(keys)
     }
 
-    /// A client of a sandbox's agent; the same each time, so that connections are used again.
+    /// A client of a sandbox's agent; the same each time, so that connections are reused.
     async fn client(&self, id: &str, access_token: &str) -> Result<AgentClient> {
-        if let Some(client) = self.known.client(id, access_token) {
+        if let Some(client) = self.cache.client(id, access_token) {
             return Ok(client);
         }
         let keys = self.keys(id).await?;
-        let (is_whole, needs_user) = (keys.traffic_token.is_some(), keys.needs_user);
-        let way = AgentDialler::new(self.door.clone(), &self.info.location, id, keys)?;
-        let client = |way: AgentDialler| {
+        let (is_complete, needs_user) = (keys.traffic_token.is_some(), keys.needs_user);
+        let dialler = AgentDialler::new(self.proxy.clone(), &self.info.location, id, keys)?;
+        let client = |dialler: AgentDialler| {
             // Sandboxes are paused with streams open.
-            let client = AgentClient::patient(Endpoint::Custom(Arc::new(way)));
+            let client = AgentClient::patient(Endpoint::Custom(Arc::new(dialler)));
             match needs_user {
                 true => client.as_user(USER),
                 false => client,
             }
         };
-        let way = match &self.kit {
-            Some(kit) => {
-                let (agent, memory) = (client(way.clone()), self.known.tools(id));
-                let tools = ToolServer::new(kit.clone(), agent, id, access_token, memory);
-                way.with_tools(tools)
+        let dialler = match &self.installer {
+            Some(installer) => {
+                let (agent, state) = (client(dialler.clone()), self.cache.tools(id));
+                let tools = ToolServer::new(installer.clone(), agent, id, access_token, state);
+                dialler.with_tools(tools)
             }
-            None => way,
+            None => dialler,
         };
-        let client = client(way);
-        if is_whole {
-            self.known.keep_client(id, access_token, &client);
+        let client = client(dialler);
+        if is_complete {
+            self.cache.set_client(id, access_token, &client);
         }
         Ok(client)
     }
 }
 
 fn info(api: &Api, config: &E2bConfig) -> ProviderInfo {
-    let (default, most) = config.limits.clone();
+    let (default, max_limits) = config.limits.clone();
     let limitations = [
-        "limits: they are the template's, whatever is asked for",
-        "records of what sandboxes reach, and secrets that they use without seeing them",
-        "a root that no template of E2B's has: templates are built with E2B's own tools",
+        "limits: the template decides them, whatever the request says",
+        "network activity, and secrets that sandboxes use without seeing them",
+        "imported templates: templates are built with E2B's own tools",
     ];
     ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{}", api.host()),
         capabilities: CAPABILITIES,
-        default_limits: default.least_of(&most),
-        max_limits: most,
+        default_limits: default.least_of(&max_limits),
+        max_limits: max_limits,
         default_template: config.template.clone(),
         limitations: limitations
             .map(str::to_owned)
             .into_iter()
-            .chain(config.open_ways())
+            .chain(config.tls_limitations())
             .collect(),
     }
 }

@@ -1,11 +1,11 @@
-//! What the API takes and tells. Everything it tells may be missing or nonsense.
+//! Requests and answers of the API. Every field of an answer may be missing or invalid.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A sandbox to be made.
+/// Request to create a sandbox.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewSandbox<'a> {
@@ -13,7 +13,7 @@ pub(super) struct NewSandbox<'a> {
     pub(super) template_id: &'a str,
     /// Seconds until it is paused.
     pub(super) timeout: u64,
-    /// A server that is gone never loses anybody's data: paused, not killed.
+    /// When this server is gone, sandboxes are paused, not killed, so that no data is lost.
     pub(super) auto_pause: bool,
     pub(super) secure: bool,
     #[serde(rename = "allow_internet_access")]
@@ -23,7 +23,7 @@ pub(super) struct NewSandbox<'a> {
     pub(super) env_vars: &'a BTreeMap<String, String>,
 }
 
-/// What a sandbox may reach, and who reaches its ports.
+/// Egress of a sandbox, and access to its ports.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Network {
@@ -33,31 +33,31 @@ pub(super) struct Network {
     pub(super) allow_public_traffic: Option<bool>,
 }
 
-/// How to wake a sandbox.
+/// Request to resume a sandbox.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Connect {
     pub(super) timeout: u64,
     pub(super) auto_pause: bool,
-    /// False: it starts anew from its files.
+    /// False to start it anew from its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) memory: Option<bool>,
 }
 
-/// How to pause a sandbox.
+/// Request to pause a sandbox.
 #[derive(Serialize)]
 pub(super) struct Pause {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) memory: Option<bool>,
 }
 
-/// When a sandbox is paused.
+/// Request to set the timeout of a sandbox.
 #[derive(Serialize)]
 pub(super) struct SetTimeout {
     pub(super) timeout: u64,
 }
 
-/// A snapshot to be made, of files alone.
+/// Request to create a snapshot of files.
 #[derive(Serialize)]
 pub(super) struct NewSnapshot<'a> {
     pub(super) name: &'a str,
@@ -88,7 +88,7 @@ pub(super) struct Template {
     pub(super) created_at: Option<String>,
 }
 
-/// A sandbox, in all of the API's answers about one; each has some of it.
+/// A sandbox as it occurs in all answers; each contains some of the fields.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sandbox {
@@ -116,7 +116,7 @@ pub(super) struct Sandbox {
     pub(super) disk_size_mb: u64,
     #[serde(default)]
     pub(super) state: Option<State>,
-    /// What a pause kept: `full` or `filesystem`.
+    /// What the pause retained: `full` or `filesystem`.
     #[serde(default)]
     pub(super) pause_mode: Option<String>,
     #[serde(default)]
@@ -137,14 +137,14 @@ impl fmt::Debug for Sandbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// It does not.
+    /// Paused.
     Paused,
-    /// It does, or is on its way to or from it.
+    /// Running, or in a transition.
     #[serde(other)]
     Running,
 }
 
-/// What a sandbox used at one time.
+/// Usage at one time.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metric {

@@ -1,7 +1,7 @@
-//! What a sandbox may reach, as E2B can be told.
+//! Translates a network policy for E2B.
 //!
-//! There `allowOut` takes names, addresses and networks, and `denyOut` addresses and networks, of IPv4 alone and without ports;
-//! names may only be allowed where everything else is denied. What a policy says beyond that is told in words.
+//! `allowOut` accepts names, addresses and networks, and `denyOut` addresses and networks; IPv4 only and without ports. Names may
+//! only be allowed when everything else is denied. Other parts of a policy are reported as limitations.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use sandyard_core::network::{NetworkGrant, Target, TargetHost};
 
 use super::model::Network;
 
-/// All of the internet, there.
+/// The entire internet.
 const EVERYTHING: &str = "0.0.0.0/0";
 
-/// A policy in E2B's words, and what of it those cannot say.
+/// The request to E2B, and the parts of the policy that E2B cannot enforce.
 pub(super) fn network(policy: &NetworkPolicy) -> (Network, Vec<String>) {
     let mut limitations = Limitations::default();
     let is_closed = !policy.allow_internet_access
@@ -31,7 +31,7 @@ pub(super) fn network(policy: &NetworkPolicy) -> (Network, Vec<String>) {
         }
     }
     if !policy.rules.is_empty() {
-        limitations.say("headers of `rules` are not set on requests");
+        limitations.add("headers of `rules` are not set on requests");
     }
     let network = Network {
         allow_out,
@@ -41,20 +41,20 @@ pub(super) fn network(policy: &NetworkPolicy) -> (Network, Vec<String>) {
     (network, limitations.0)
 }
 
-/// What of a grant does not hold there, besides what the policy says.
+/// The limitations of a grant, in addition to those of its policy.
 pub(super) fn limitations_of_secrets(grant: &NetworkGrant, limitations: &mut Vec<String>) {
     if !grant.secrets.is_empty() {
-        limitations.push("secrets are not put in place of their placeholders".to_owned());
+        limitations.push("placeholders are not replaced by secrets".to_owned());
     }
 }
 
-/// Said once each, in the order they were met.
+/// Limitations without duplicates, in order.
 #[derive(Default)]
 struct Limitations(Vec<String>);
 
 impl Limitations {
-    fn say(&mut self, text: &str) {
-        if !self.0.iter().any(|said| said == text) {
+    fn add(&mut self, text: &str) {
+        if !self.0.iter().any(|existing| existing == text) {
             self.0.push(text.to_owned());
         }
     }
@@ -67,18 +67,17 @@ fn allow(
     limitations: &mut Limitations,
 ) {
     if target.port.is_some() {
-        limitations.say(
-            "ports of `allow_out` are not looked at: what is allowed is allowed on every port",
-        );
+        limitations
+            .add("ports of `allow_out` are ignored: allowed targets are allowed on all ports");
     }
     let text = match &target.host {
-        // Allowed beside an open way out: said by saying nothing.
+        // Everything is allowed, so the name need not be listed.
         TargetHost::Name(_) if !is_closed => return,
         TargetHost::Name(_) if target.is_everything() => EVERYTHING.to_owned(),
         TargetHost::Name(pattern) => pattern.to_string(),
         TargetHost::Network(IpAddr::V4(address), bits) => format!("{address}/{bits}"),
         TargetHost::Network(IpAddr::V6(_), _) => {
-            limitations.say("IPv6 addresses cannot be allowed");
+            limitations.add("IPv6 addresses cannot be allowed");
             return;
         }
     };
@@ -89,10 +88,10 @@ fn allow(
 
 fn deny(target: &Target, denied: &mut Vec<String>, limitations: &mut Limitations) {
     match (&target.host, target.port) {
-        (_, Some(_)) => limitations.say("entries of `deny_out` with a port are not enforced"),
-        (TargetHost::Name(_), None) => limitations.say("names in `deny_out` are not enforced"),
+        (_, Some(_)) => limitations.add("entries of `deny_out` with a port are not enforced"),
+        (TargetHost::Name(_), None) => limitations.add("names in `deny_out` are not enforced"),
         (TargetHost::Network(IpAddr::V6(_), _), None) => {
-            limitations.say("IPv6 addresses in `deny_out` are not enforced");
+            limitations.add("IPv6 addresses in `deny_out` are not enforced");
         }
         (TargetHost::Network(IpAddr::V4(address), bits), None) => {
             let text = format!("{address}/{bits}");
@@ -108,19 +107,19 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(policy: serde_json::Value) -> (Vec<String>, Vec<String>, usize) {
+    fn translated(policy: serde_json::Value) -> (Vec<String>, Vec<String>, usize) {
         let policy = NetworkPolicy::from_value(policy).expect("a policy");
         let (network, limitations) = network(&policy);
         (network.allow_out, network.deny_out, limitations.len())
     }
 
     #[test]
-    fn what_can_be_said_is_said_and_the_rest_told() {
-        let none: Vec<String> = vec![];
+    fn policies_are_translated_and_the_rest_is_reported() {
+        let empty: Vec<String> = vec![];
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        assert_eq!(told(json!({})), (none.clone(), none.clone(), 0));
+        assert_eq!(translated(json!({})), (empty.clone(), empty.clone(), 0));
         assert_eq!(
-            told(
+            translated(
                 json!({"allow_internet_access": false, "allow_out": ["a.org", "*.b.org:443", "10.0.0.0/8"]})
             ),
             (
@@ -130,14 +129,14 @@ mod tests {
             )
         );
         assert_eq!(
-            told(json!({"deny_out": ["*", "10.0.0.0/8"], "allow_out": ["a.org"]})),
+            translated(json!({"deny_out": ["*", "10.0.0.0/8"], "allow_out": ["a.org"]})),
             (texts(&["a.org"]), texts(&[EVERYTHING]), 0)
         );
         assert_eq!(
-            told(
+            translated(
                 json!({"deny_out": ["10.0.0.0/8", "a.org", "*:25", "2001:db8::/32"], "allow_out": ["b.org"]})
             ),
-            (none, texts(&["10.0.0.0/8"]), 3)
+            (empty, texts(&["10.0.0.0/8"]), 3)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The way to a sandbox's agent and to its ports: E2B's proxy, over TLS, which goes by the host's name or by headers.
+//! Connections to a sandbox's agent and ports through E2B's proxy, over TLS; the host name or headers select the sandbox.
 
 use std::fmt;
 use std::io;
@@ -26,10 +26,10 @@ const SANDBOX_PORT: HeaderName = HeaderName::from_static("e2b-sandbox-port");
 const TRAFFIC_TOKEN: HeaderName = HeaderName::from_static("e2b-traffic-access-token");
 const AGENT_TOKEN: HeaderName = HeaderName::from_static(ACCESS_TOKEN);
 
-/// The door to all sandboxes there.
+/// E2B's proxy.
 pub(super) struct Proxy {
-    /// One place for all; none: each port has a name of its own.
-    place: Option<Url>,
+    /// Common address of all sandboxes; `None` when each port has its own name.
+    common_url: Option<Url>,
     domain: String,
     resolve_to: Option<SocketAddr>,
     tls: TlsConnector,
@@ -38,21 +38,21 @@ pub(super) struct Proxy {
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
-            .field("place", &self.place)
+            .field("url", &self.common_url)
             .field("domain", &self.domain)
             .finish_non_exhaustive()
     }
 }
 
-/// Where a port is.
-struct Place {
+/// Address of a port.
+struct PortAddress {
     is_tls: bool,
     host: String,
     port: u16,
 }
 
-impl Place {
-    /// As `Host` has it.
+impl PortAddress {
+    /// The value of the `Host` header.
     fn authority(&self) -> String {
         match (self.is_tls, self.port) {
             (true, 443) | (false, 80) => self.host.clone(),
@@ -64,39 +64,39 @@ impl Place {
 impl Proxy {
     pub(super) fn new(config: &E2bConfig) -> Result<Self> {
         Ok(Self {
-            place: config.sandboxes()?,
+            common_url: config.sandboxes()?,
             domain: config.domain.clone(),
             resolve_to: config.resolve_to,
             tls: connector(config.trusted_ca.as_deref())?,
         })
     }
 
-    fn place(&self, id: &str, keys: &Keys, port: u16) -> io::Result<Place> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "E2B's domain is none");
-        if let Some(url) = &self.place {
-            return Ok(Place {
+    fn address_of(&self, id: &str, keys: &Keys, port: u16) -> io::Result<PortAddress> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "E2B's domain is not valid");
+        if let Some(url) = &self.common_url {
+            return Ok(PortAddress {
                 is_tls: url.scheme() == "https",
-                host: url.host_str().ok_or_else(odd)?.to_owned(),
-                port: url.port_or_known_default().ok_or_else(odd)?,
+                host: url.host_str().ok_or_else(invalid)?.to_owned(),
+                port: url.port_or_known_default().ok_or_else(invalid)?,
             });
         }
         let domain = keys.domain.as_deref().unwrap_or(&self.domain);
         if !is_below(domain, &self.domain) {
-            let message = "E2B names a domain that is not its own: set E2B_DOMAIN to it if it is";
+            let message = "E2B named a domain outside of the configured one: if it is correct, set E2B_DOMAIN to it";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         let (domain, at) = match domain.rsplit_once(':') {
-            Some((domain, at)) => (domain, at.parse().map_err(|_| odd())?),
+            Some((domain, at)) => (domain, at.parse().map_err(|_| invalid())?),
             None => (domain, 443),
         };
-        Ok(Place {
+        Ok(PortAddress {
             is_tls: true,
             host: format!("{port}-{id}.{domain}"),
             port: at,
         })
     }
 
-    /// What a request to a port has to carry.
+    /// Headers of a request to a port.
     fn headers(&self, id: &str, keys: &Keys, port: u16) -> io::Result<HeaderMap> {
         let value = |text: &str| HeaderValue::try_from(text).map_err(io::Error::other);
         let secret = |text: &str| {
@@ -106,7 +106,7 @@ impl Proxy {
             })
         };
         let mut headers = HeaderMap::new();
-        headers.insert(HOST, value(&self.place(id, keys, port)?.authority())?);
+        headers.insert(HOST, value(&self.address_of(id, keys, port)?.authority())?);
         headers.insert(SANDBOX_ID, value(id)?);
         headers.insert(SANDBOX_PORT, port.into());
         if let Some(token) = &keys.traffic_token {
@@ -118,33 +118,33 @@ impl Proxy {
         Ok(headers)
     }
 
-    async fn open(&self, place: &Place) -> io::Result<BoxedStream> {
+    async fn open(&self, address: &PortAddress) -> io::Result<BoxedStream> {
         let stream = match self.resolve_to {
             Some(address) => TcpStream::connect(address).await?,
-            None => TcpStream::connect((unbracketed(&place.host), place.port)).await?,
+            None => TcpStream::connect((unbracketed(&address.host), address.port)).await?,
         };
         stream.set_nodelay(true)?;
-        if !place.is_tls {
+        if !address.is_tls {
             return Ok(Box::new(stream));
         }
-        let name = ServerName::try_from(unbracketed(&place.host).to_owned());
+        let name = ServerName::try_from(unbracketed(&address.host).to_owned());
         let name = name.map_err(io::Error::other)?;
         Ok(Box::new(self.tls.connect(name, stream).await?))
     }
 }
 
-/// Says whether a domain is another one or below it, wherever it is reached.
-fn is_below(domain: &str, own: &str) -> bool {
+/// Whether a domain is equal to another one or below it; ports are ignored.
+fn is_below(domain: &str, parent: &str) -> bool {
     let host = |text: &str| {
         let host = text.split(':').next().unwrap_or(text);
         host.trim_end_matches('.').to_ascii_lowercase()
     };
-    let (domain, own) = (host(domain), host(own));
-    let rest = domain.strip_suffix(&own);
+    let (domain, parent) = (host(domain), host(parent));
+    let rest = domain.strip_suffix(&parent);
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// An IPv6 address without what URLs put around it.
+/// An IPv6 address without the brackets of URLs.
 fn unbracketed(host: &str) -> &str {
     let inner = host
         .strip_prefix('[')
@@ -158,27 +158,27 @@ fn connector(trusted: Option<&str>) -> Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The way to one sandbox.
+/// Dials one sandbox.
 #[derive(Clone)]
 pub(super) struct AgentDialler {
-    door: Arc<Proxy>,
+    proxy: Arc<Proxy>,
     name: String,
     id: String,
     keys: Keys,
     headers: HeaderMap,
-    /// None on the way that the tool server is started by.
+    /// `None` for the dialler that starts the tool server.
     tools: Option<ToolServer>,
 }
 
 impl AgentDialler {
-    /// Nothing is dialled yet.
-    pub(super) fn new(door: Arc<Proxy>, location: &str, id: &str, keys: Keys) -> Result<Self> {
-        let headers = door.headers(id, &keys, AGENT_PORT).map_err(|error| {
-            let message = "what E2B told of the sandbox cannot be sent to it";
+    /// Creates a dialler without connecting.
+    pub(super) fn new(proxy: Arc<Proxy>, location: &str, id: &str, keys: Keys) -> Result<Self> {
+        let headers = proxy.headers(id, &keys, AGENT_PORT).map_err(|error| {
+            let message = "E2B reported an invalid address or token of the sandbox";
             ProviderError::new(ProviderErrorKind::Failed, message).source(error)
         })?;
         Ok(Self {
-            door,
+            proxy,
             name: format!("{location}/{id}"),
             id: id.to_owned(),
             keys,
@@ -187,19 +187,19 @@ impl AgentDialler {
         })
     }
 
-    /// The same, with a tool server at its port, if it has one.
+    /// The same with a tool server.
     pub(super) fn with_tools(self, tools: Option<ToolServer>) -> Self {
         Self { tools, ..self }
     }
 
     /// Opens a connection to a port.
     async fn open(&self, port: u16) -> io::Result<PortStream> {
-        let place = self.door.place(&self.id, &self.keys, port)?;
-        let mut headers = self.door.headers(&self.id, &self.keys, port)?;
-        // Who comes by a port shows its own.
+        let address = self.proxy.address_of(&self.id, &self.keys, port)?;
+        let mut headers = self.proxy.headers(&self.id, &self.keys, port)?;
+        // Clients of a port send their own token.
         headers.remove(AGENT_TOKEN);
         Ok(PortStream {
-            stream: self.door.open(&place).await?,
+            stream: self.proxy.open(&address).await?,
             headers,
         })
     }
@@ -212,8 +212,8 @@ impl Dial for AgentDialler {
 
     fn dial(&self) -> Dialling<'_> {
         Box::pin(async {
-            let place = self.door.place(&self.id, &self.keys, AGENT_PORT)?;
-            self.door.open(&place).await
+            let address = self.proxy.address_of(&self.id, &self.keys, AGENT_PORT)?;
+            self.proxy.open(&address).await
         })
     }
 
@@ -228,7 +228,7 @@ impl Dial for AgentDialler {
     }
 
     fn port_timeout(&self) -> Option<Duration> {
-        self.tools.as_ref().map(|_| cloud_tools::PATIENCE)
+        self.tools.as_ref().map(|_| cloud_tools::FIRST_DIAL_TIMEOUT)
     }
 
     fn is_host_connection(&self) -> bool {
@@ -241,9 +241,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_shown_below_the_domain_alone() {
-        for own in ["e2b.app", "e2b.app:443", "eu.E2B.app", "a.b.e2b.app."] {
-            assert!(is_below(own, "e2b.app"), "{own}");
+    fn tokens_are_sent_below_the_domain_only() {
+        for inside in ["e2b.app", "e2b.app:443", "eu.E2B.app", "a.b.e2b.app."] {
+            assert!(is_below(inside, "e2b.app"), "{inside}");
         }
         for other in [
             "note2b.app",

@@ -103,15 +103,15 @@ fn connect(context: ConnectContext<'_>) -> Connecting<'_> {
 fn config(context: ConnectContext<'_>) -> sandyard_provider::Result<E2bConfig> {
     let settings = context.settings;
     // A variable of E2B's own tools, unless the setting itself is set.
-    let named = settings.sandbox.template_of(NAME);
-    let named = named.filter(|_| !settings.values.is_given("e2b_cloud.template"));
+    let template = settings.sandbox.template_of(NAME);
+    let template = template.filter(|_| !settings.values.is_given("e2b_cloud.template"));
     Ok(E2bConfig {
         api_key: context.text("e2b_cloud.api_key"),
         domain: context.text("e2b_cloud.domain"),
         api_url: context.maybe_text("e2b_cloud.api_url"),
         sandbox_url: context.maybe_text("e2b_cloud.sandbox_url"),
         trusted_ca: context.maybe_file("e2b_cloud.trusted_ca")?,
-        template: named.map_or_else(|| context.text("e2b_cloud.template"), str::to_owned),
+        template: template.map_or_else(|| context.text("e2b_cloud.template"), str::to_owned),
         program: Some(context.program()?),
         tools_port: settings.sandbox.mcp_port,
         installation: context.installation.to_owned(),

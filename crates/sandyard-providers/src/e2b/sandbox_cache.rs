@@ -1,4 +1,4 @@
-//! What is known of sandboxes, so that it need not be asked for each time. Never more than so many, and never on disk.
+//! Facts about sandboxes that need not be requested each time. Their number is bounded, and they are never written to disk.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,21 +11,21 @@ use super::convert;
 use super::model::Sandbox;
 use crate::cloud_tools::ToolServerState;
 
-/// Most sandboxes that are remembered: as many as a list can have.
-const MOST: usize = 100_000;
-/// Longest token or domain that is believed to be one.
+/// Maximum number of cached sandboxes: as many as a list can have.
+const MAX_SANDBOXES: usize = 100_000;
+/// Maximum length of a token or domain.
 const MAX_TEXT: usize = 4096;
 
-/// What opens a sandbox.
+/// Credentials of a sandbox.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Keys {
-    /// What its agent asks for.
+    /// Token of its agent.
     pub(super) agent_token: Option<String>,
-    /// What its ports ask for.
+    /// Token of its ports.
     pub(super) traffic_token: Option<String>,
-    /// What follows `{port}-{id}.` in the names of its ports, where that is not the usual.
+    /// What follows `{port}-{id}.` in the names of its ports, if that is not the default.
     pub(super) domain: Option<String>,
-    /// Whether its agent wants to be told a user.
+    /// Whether its agent requires a user name.
     pub(super) needs_user: bool,
 }
 
@@ -53,8 +53,8 @@ impl Keys {
 }
 
 fn is_domain(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
-    text.bytes().all(is_plain)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
+    text.bytes().all(is_allowed)
 }
 
 /// COMPAT(e2b): agents before 0.4 have no default user.
@@ -64,105 +64,108 @@ fn is_old(version: &str) -> bool {
     matches!((next(), next()), (Some(0), Some(minor)) if minor < 4)
 }
 
-/// What is remembered of one sandbox.
+/// The cached facts about one sandbox.
 #[derive(Default)]
 struct Entry {
     keys: Keys,
-    /// The client of its agent, and the access token it was made for.
+    /// The client of its agent, and the access token that it sends.
     client: Option<(AgentClient, String)>,
     /// Its tool server.
     tools: Arc<ToolServerState>,
-    /// What it rests as, and the end it had when that was looked at.
-    resting: Option<(SandboxState, Option<String>)>,
+    /// What its last pause retained, and the end of its timeout at that time.
+    pause_state: Option<(SandboxState, Option<String>)>,
 }
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Tokens are nobody's to see.
+        // Hides tokens.
         f.debug_struct("Entry")
             .field("keys", &self.keys)
-            .field("resting", &self.resting)
+            .field("resting", &self.pause_state)
             .finish_non_exhaustive()
     }
 }
 
-/// What is known of sandboxes of ours.
+/// The cached facts about sandboxes of this installation.
 #[derive(Debug, Default)]
 pub(super) struct SandboxCache(Mutex<HashMap<String, Entry>>);
 
 impl SandboxCache {
-    /// Remembers what an answer about a sandbox of ours tells.
-    pub(super) fn note(&self, sandbox: &Sandbox) {
-        let told = Keys::of(sandbox);
+    /// Stores the facts of an answer about a sandbox of this installation.
+    pub(super) fn record(&self, sandbox: &Sandbox) {
+        let reported = Keys::of(sandbox);
         let mut all = self.lock();
-        if all.len() >= MOST && !all.contains_key(&sandbox.sandbox_id) {
-            // They are asked for again.
+        if all.len() >= MAX_SANDBOXES && !all.contains_key(&sandbox.sandbox_id) {
+            // They are requested again when needed.
             all.clear();
         }
         let entry = all.entry(sandbox.sandbox_id.clone()).or_default();
         let keys = &mut entry.keys;
         let before = keys.clone();
-        keys.agent_token = told.agent_token.or(keys.agent_token.take());
-        keys.traffic_token = told.traffic_token.or(keys.traffic_token.take());
-        keys.domain = told.domain.or(keys.domain.take());
-        keys.needs_user |= told.needs_user;
+        keys.agent_token = reported.agent_token.or(keys.agent_token.take());
+        keys.traffic_token = reported.traffic_token.or(keys.traffic_token.take());
+        keys.domain = reported.domain.or(keys.domain.take());
+        keys.needs_user |= reported.needs_user;
         if *keys != before {
             entry.client = None;
         }
         match convert::state(sandbox) {
-            SandboxState::Running => entry.resting = None,
-            // Only an answer that is all about it tells what its pause kept.
+            SandboxState::Running => entry.pause_state = None,
+            // Only a complete answer contains what the pause retained.
             state if sandbox.pause_mode.is_some() || sandbox.envd_access_token.is_some() => {
-                entry.resting = Some((state, sandbox.end_at.clone()));
+                entry.pause_state = Some((state, sandbox.end_at.clone()));
             }
             _ => {}
         }
     }
 
-    /// What opens a sandbox, if it is known to be ours.
+    /// The credentials of a sandbox, if it is known to belong to this installation.
     pub(super) fn keys(&self, id: &str) -> Option<Keys> {
         self.lock().get(id).map(|entry| entry.keys.clone())
     }
 
-    /// The client of its agent, if there is one for whoever has that access token.
+    /// The client of its agent with that access token, if there is one.
     pub(super) fn client(&self, id: &str, access_token: &str) -> Option<AgentClient> {
         let all = self.lock();
         let (client, token) = all.get(id)?.client.as_ref()?;
         (token == access_token).then(|| client.clone())
     }
 
-    /// Keeps it for the next who asks.
-    pub(super) fn keep_client(&self, id: &str, access_token: &str, client: &AgentClient) {
+    /// Stores a client of its agent.
+    pub(super) fn set_client(&self, id: &str, access_token: &str, client: &AgentClient) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.client = Some((client.clone(), access_token.to_owned()));
         }
     }
 
-    /// What is known of its tool server.
+    /// The state of its tool server.
     pub(super) fn tools(&self, id: &str) -> Arc<ToolServerState> {
         let all = self.lock();
-        let known = all.get(id).map(|entry| entry.tools.clone());
-        known.unwrap_or_default()
+        let tools = all.get(id).map(|entry| entry.tools.clone());
+        tools.unwrap_or_default()
     }
 
-    /// What a sandbox rests as, if that was looked at since it rests.
-    pub(super) fn resting(&self, sandbox: &Sandbox) -> Option<SandboxState> {
+    /// Whether a paused sandbox counts as stopped, if that is known for this pause.
+    pub(super) fn pause_state(&self, sandbox: &Sandbox) -> Option<SandboxState> {
         let all = self.lock();
-        let (state, end_at) = all.get(&sandbox.sandbox_id)?.resting.as_ref()?;
+        let (state, end_at) = all.get(&sandbox.sandbox_id)?.pause_state.as_ref()?;
         (*end_at == sandbox.end_at).then_some(*state)
     }
 
-    /// Those that something is known of.
+    /// Ids of all entries.
     pub(super) fn ids(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Forgets those that were known before all were listed and are not among them: others have deleted them.
-    pub(super) fn forget_gone(&self, before: Vec<String>, listed: &[Sandbox]) {
-        let there: HashSet<_> = listed.iter().map(|one| one.sandbox_id.as_str()).collect();
+    /// Forgets entries that existed before a list and are not in it: they were deleted elsewhere.
+    pub(super) fn retain_listed(&self, before: Vec<String>, sandboxes: &[Sandbox]) {
+        let ids: HashSet<_> = sandboxes
+            .iter()
+            .map(|sandbox| sandbox.sandbox_id.as_str())
+            .collect();
         let mut all = self.lock();
         for id in before {
-            if !there.contains(id.as_str()) {
+            if !ids.contains(id.as_str()) {
                 all.remove(&id);
             }
         }
@@ -187,50 +190,50 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_kept_until_others_are_told_and_never_shown() {
-        let known = SandboxCache::default();
-        known.note(&sandbox(
+    fn tokens_are_stored_until_they_change_and_hidden_in_debug_output() {
+        let cache = SandboxCache::default();
+        cache.record(&sandbox(
             r#"{"sandboxID":"a","envdAccessToken":"first-secret","trafficAccessToken":"second-secret","envdVersion":"0.3.9"}"#,
         ));
-        known.note(&sandbox(r#"{"sandboxID":"a","domain":"x.test:1"}"#));
-        known.note(&sandbox(r#"{"sandboxID":"a","domain":"x test/"}"#));
-        let keys = known.keys("a").expect("known");
+        cache.record(&sandbox(r#"{"sandboxID":"a","domain":"x.test:1"}"#));
+        cache.record(&sandbox(r#"{"sandboxID":"a","domain":"x test/"}"#));
+        let keys = cache.keys("a").expect("cached");
         assert_eq!(keys.agent_token.as_deref(), Some("first-secret"));
         assert_eq!(keys.domain.as_deref(), Some("x.test:1"));
         assert!(keys.needs_user);
-        let shown = format!("{known:?}");
-        assert!(!shown.contains("secret"), "{shown}");
-        known.forget("a");
-        assert!(known.keys("a").is_none());
+        let text = format!("{cache:?}");
+        assert!(!text.contains("secret"), "{text}");
+        cache.forget("a");
+        assert!(cache.keys("a").is_none());
     }
 
     #[test]
-    fn what_others_deleted_is_forgotten_and_what_is_new_is_not() {
-        let known = SandboxCache::default();
-        known.note(&sandbox(r#"{"sandboxID":"a"}"#));
-        known.note(&sandbox(r#"{"sandboxID":"b"}"#));
-        let before = known.ids();
-        known.note(&sandbox(r#"{"sandboxID":"c"}"#));
-        known.forget_gone(before, &[sandbox(r#"{"sandboxID":"a"}"#)]);
-        let is_known = |id| known.keys(id).is_some();
-        assert!(is_known("a") && !is_known("b") && is_known("c"));
+    fn deleted_sandboxes_are_forgotten_and_new_ones_are_not() {
+        let cache = SandboxCache::default();
+        cache.record(&sandbox(r#"{"sandboxID":"a"}"#));
+        cache.record(&sandbox(r#"{"sandboxID":"b"}"#));
+        let before = cache.ids();
+        cache.record(&sandbox(r#"{"sandboxID":"c"}"#));
+        cache.retain_listed(before, &[sandbox(r#"{"sandboxID":"a"}"#)]);
+        let is_cached = |id| cache.keys(id).is_some();
+        assert!(is_cached("a") && !is_cached("b") && is_cached("c"));
     }
 
     #[test]
-    fn what_it_rests_as_is_believed_for_this_rest_only() {
-        let known = SandboxCache::default();
-        let listed = |end: &str| {
+    fn the_pause_state_is_valid_for_one_pause_only() {
+        let cache = SandboxCache::default();
+        let entry = |end: &str| {
             sandbox(&format!(
                 r#"{{"sandboxID":"a","state":"paused","endAt":"{end}"}}"#
             ))
         };
-        assert_eq!(known.resting(&listed("1")), None);
-        known.note(&sandbox(
+        assert_eq!(cache.pause_state(&entry("1")), None);
+        cache.record(&sandbox(
             r#"{"sandboxID":"a","state":"paused","endAt":"1","pauseMode":"filesystem"}"#,
         ));
-        assert_eq!(known.resting(&listed("1")), Some(SandboxState::Stopped));
-        assert_eq!(known.resting(&listed("2")), None);
-        known.note(&sandbox(r#"{"sandboxID":"a","state":"running"}"#));
-        assert_eq!(known.resting(&listed("1")), None);
+        assert_eq!(cache.pause_state(&entry("1")), Some(SandboxState::Stopped));
+        assert_eq!(cache.pause_state(&entry("2")), None);
+        cache.record(&sandbox(r#"{"sandboxID":"a","state":"running"}"#));
+        assert_eq!(cache.pause_state(&entry("1")), None);
     }
 }

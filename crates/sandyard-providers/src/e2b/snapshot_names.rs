@@ -1,30 +1,32 @@
-//! Marks of snapshots.
+//! Names of snapshots.
 //!
-//! Nobody can write on a snapshot there whose it is, so that is in its name: what this installation keeps begins with its mark
-//! there, which nobody here sees. Only such are removed, and whoever may not choose starts from no others.
+//! Snapshots have no metadata, so the owner is in the name: snapshots of this installation have a prefix, which users of this
+//! server do not see. Only such snapshots are removed, and restricted users start from no others.
 
-/// How snapshots begin that are only there for a copy to be made from them.
-pub(super) const PASSING: &str = "sandyard-fork-";
-/// How snapshots begin that an installation keeps.
-const KEPT: &str = "sandyard-kept-";
-/// Longest part of an installation's name in the name of a snapshot.
+/// Prefix of snapshots that exist for a copy only.
+pub(super) const TEMPORARY: &str = "sandyard-fork-";
+/// Prefix of snapshots that an installation saved.
+const SAVED: &str = "sandyard-kept-";
+/// Maximum length of an installation's part of a snapshot's name.
 const MAX_INSTALLATION: usize = 48;
 
-/// The name of an installation, as far as it can be part of a snapshot's: it has no dash, so that none is the beginning of another.
+/// An installation's part of a snapshot's name. It contains no dash, so that none is the prefix of another.
 pub(super) fn plain_installation(installation: &str) -> String {
     let plain = installation.chars().filter(char::is_ascii_alphanumeric);
     let small = plain.map(|c| c.to_ascii_lowercase());
     small.take(MAX_INSTALLATION).collect()
 }
 
-/// What the names of snapshots begin with there that an installation keeps.
-pub(super) fn mark(installation: &str) -> String {
-    format!("{KEPT}{}-", plain_installation(installation))
+/// Prefix of the snapshots of an installation.
+pub(super) fn prefix(installation: &str) -> String {
+    format!("{SAVED}{}-", plain_installation(installation))
 }
 
-/// Says whether a name is one that snapshots get from us, of whichever installation.
-pub(super) fn is_marked(name: &str) -> bool {
-    [PASSING, KEPT].iter().any(|mark| name.starts_with(mark))
+/// Whether a name has the prefix of any installation.
+pub(super) fn has_prefix(name: &str) -> bool {
+    [TEMPORARY, SAVED]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -32,12 +34,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_tell_installations_apart() {
-        assert_eq!(mark("Ours-1"), "sandyard-kept-ours1-");
-        assert!(!mark("ours1").starts_with(&mark("ours")));
-        assert!(is_marked(&format!("{}x", mark("theirs"))) && is_marked("sandyard-fork-x"));
-        // An installation of that name would take what is kept for what passes.
-        assert!(!mark("fork").starts_with(PASSING));
-        assert!(!is_marked("sandyard") && !is_marked("kept"));
+    fn prefixes_of_installations_differ() {
+        assert_eq!(prefix("Ours-1"), "sandyard-kept-ours1-");
+        assert!(!prefix("ours1").starts_with(&prefix("ours")));
+        assert!(has_prefix(&format!("{}x", prefix("other"))) && has_prefix("sandyard-fork-x"));
+        // The prefix of an installation with this name must not look like that of temporary snapshots.
+        assert!(!prefix("fork").starts_with(TEMPORARY));
+        assert!(!has_prefix("sandyard") && !has_prefix("kept"));
     }
 }

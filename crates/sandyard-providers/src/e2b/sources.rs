@@ -1,5 +1,5 @@
-//! What a sandbox may start from. A snapshot only by its own name: whose a name is is known to whoever asks, whose an id, a team
-//! or a tag is is not.
+//! The templates and snapshots that a sandbox may start from. Snapshots can be addressed by name only, because the owner of a name
+//! is visible, but that of an id, team or tag is not.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,65 +9,65 @@ use http::Method;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 
 use super::E2b;
-use super::api::NOTHING;
+use super::api::NO_BODY;
 use super::convert::{self, plain_name};
 use super::model::{Snapshot, Template};
-use super::snapshot_names::PASSING;
+use super::snapshot_names::TEMPORARY;
 
-/// How long what is there is believed to be all there is. Only ids can be missed by that, which nobody can guess.
-const FRESH: Duration = Duration::from_secs(10);
-/// How long ids of templates are at E2B.
+/// How long the lists are cached. Only new ids can be missed, which cannot be guessed.
+const CACHE_TTL: Duration = Duration::from_secs(10);
+/// Length of template ids at E2B.
 const ID_LENGTH: usize = 20;
 
-/// One snapshot, and what leads to it.
+/// A snapshot and all references to it.
 #[derive(Debug)]
-struct Kept {
-    /// Its own names, as they are written.
+struct KnownSnapshot {
+    /// Its names as they are written.
     names: Vec<String>,
-    /// Everything that leads to it, bare.
-    ways: HashSet<String>,
+    /// All references to it, normalized.
+    references: HashSet<String>,
 }
 
-/// What is there.
+/// All snapshots and templates.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    snapshots: Vec<Kept>,
-    /// What leads to templates that are no snapshots, bare.
+    snapshots: Vec<KnownSnapshot>,
+    /// References to templates that are not snapshots, normalized.
     templates: HashSet<String>,
 }
 
-/// What was there a moment ago.
+/// The cached lists.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<Option<(Instant, Arc<Sources>)>>);
+pub(super) struct SourceCache(Mutex<Option<(Instant, Arc<Sources>)>>);
 
-impl Seen {
+impl SourceCache {
     fn get(&self) -> Option<Arc<Sources>> {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, sources) = seen.as_ref()?;
-        (at.elapsed() < FRESH).then(|| Arc::clone(sources))
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, sources) = cached.as_ref()?;
+        (at.elapsed() < CACHE_TTL).then(|| Arc::clone(sources))
     }
 
-    fn set(&self, seen: Option<(Instant, Arc<Sources>)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    fn set(&self, cached: Option<(Instant, Arc<Sources>)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cached;
     }
 
-    /// Something has changed.
+    /// Discards the cached lists after a change.
     pub(super) fn forget(&self) {
         self.set(None);
     }
 }
 
-/// A reference without its team and tag, in small letters: E2B makes no difference.
-fn bare(reference: &str) -> String {
+/// A reference without its team and tag, in lower case: E2B ignores these differences.
+fn normalized(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let name = name.split(':').next().unwrap_or(name);
     name.trim().to_lowercase()
 }
 
-/// The names of a snapshot, without team and tag; none: it has an id alone.
+/// The names of a snapshot, without team and tag; empty when it only has an id.
 pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
     let mut names: Vec<_> = snapshot.names.iter().collect();
-    // COMPAT(e2b): the id of one with a name is that name with its team.
+    // COMPAT(e2b): the id of a snapshot with a name is that name with its team.
     if names.is_empty() && snapshot.snapshot_id.contains('/') {
         names.push(&snapshot.snapshot_id);
     }
@@ -75,112 +75,125 @@ pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
     names.collect()
 }
 
-fn ways(template: &Template) -> impl Iterator<Item = String> {
-    let named = template.aliases.iter().chain(&template.names).flatten();
-    named.chain([&template.template_id]).map(|text| bare(text))
+fn references_of(template: &Template) -> impl Iterator<Item = String> {
+    let names = template.aliases.iter().chain(&template.names).flatten();
+    names
+        .chain([&template.template_id])
+        .map(|text| normalized(text))
 }
 
 impl Sources {
     pub(super) fn new(snapshots: &[Snapshot], templates: &[Template]) -> Self {
-        let kept = snapshots.iter().map(|snapshot| Kept {
+        let addressable = snapshots.iter().map(|snapshot| KnownSnapshot {
             names: names(snapshot),
-            ways: snapshot
+            references: snapshot
                 .names
                 .iter()
                 .chain([&snapshot.snapshot_id])
-                .map(|text| bare(text))
+                .map(|text| normalized(text))
                 .collect(),
         });
         let mut sources = Self {
-            snapshots: kept.collect(),
+            snapshots: addressable.collect(),
             templates: HashSet::new(),
         };
         for template in templates {
-            // What is a snapshot may be among the templates too, with what else leads to it.
+            // A snapshot may also be in the list of templates, with more references.
             let mut is_snapshot = false;
-            for kept in &mut sources.snapshots {
-                if ways(template).any(|way| kept.ways.contains(&way)) {
-                    kept.ways.extend(ways(template));
+            for snapshot in &mut sources.snapshots {
+                if references_of(template).any(|text| snapshot.references.contains(&text)) {
+                    snapshot.references.extend(references_of(template));
                     is_snapshot = true;
                 }
             }
             if !is_snapshot {
-                sources.templates.extend(ways(template));
+                sources.templates.extend(references_of(template));
             }
         }
         sources
     }
 
-    /// Says whether a reference leads to a snapshot in another way than by its name.
-    fn is_detour(&self, reference: &str) -> bool {
-        let way = bare(reference);
-        let mut found = self
+    /// Whether a reference leads to a snapshot by something other than its name.
+    fn is_indirect(&self, reference: &str) -> bool {
+        let text = normalized(reference);
+        let mut matching = self
             .snapshots
             .iter()
-            .filter(|kept| kept.ways.contains(&way));
-        found.any(|kept| !kept.names.iter().any(|name| name == reference))
+            .filter(|snapshot| snapshot.references.contains(&text));
+        matching.any(|snapshot| !snapshot.names.iter().any(|name| name == reference))
     }
 
-    /// Says whether a reference is a snapshot's own name.
+    /// Whether a reference is the name of a snapshot.
     fn is_name(&self, reference: &str) -> bool {
-        let mut names = self.snapshots.iter().flat_map(|kept| &kept.names);
+        let mut names = self.snapshots.iter().flat_map(|snapshot| &snapshot.names);
         names.any(|name| name == reference)
     }
 
-    /// Says whether a template is one of the snapshots.
+    /// Whether a template is one of the snapshots.
     pub(super) fn is_snapshot(&self, template: &Template) -> bool {
-        ways(template).any(|way| self.snapshots.iter().any(|kept| kept.ways.contains(&way)))
+        references_of(template).any(|text| {
+            self.snapshots
+                .iter()
+                .any(|snapshot| snapshot.references.contains(&text))
+        })
     }
 
-    /// Says whether anything is called so, or nearly so.
+    /// Whether a name is in use, ignoring case.
     pub(super) fn has(&self, name: &str) -> bool {
-        let way = bare(name);
-        self.templates.contains(&way) || self.snapshots.iter().any(|kept| kept.ways.contains(&way))
+        let text = normalized(name);
+        self.templates.contains(&text)
+            || self
+                .snapshots
+                .iter()
+                .any(|snapshot| snapshot.references.contains(&text))
     }
 }
 
 impl E2b {
-    /// Looks at what is there.
+    /// Reads all snapshots and templates.
     pub(super) async fn sources(&self) -> Result<Arc<Sources>> {
         let at = Instant::now();
         let (snapshots, templates) = self.lists().await?;
         let sources = Arc::new(Sources::new(&snapshots, &templates));
-        self.seen.set(Some((at, Arc::clone(&sources))));
+        self.source_cache.set(Some((at, Arc::clone(&sources))));
         Ok(sources)
     }
 
-    /// The name there of a snapshot of ours.
-    pub(super) fn marked(&self, name: &str) -> String {
-        format!("{}{name}", self.mark)
+    /// The name at E2B of a snapshot of this installation.
+    pub(super) fn full_name(&self, name: &str) -> String {
+        format!("{}{name}", self.snapshot_prefix)
     }
 
-    /// Finds what a sandbox is to start from, by its name there. Refuses what leads to a snapshot in another way than by its name,
-    /// and to whoever may not choose all that this installation has not kept.
+    /// Finds the source of a sandbox by its name at E2B. Refuses indirect references to snapshots, and for restricted callers
+    /// everything that this installation did not save.
     pub(super) async fn source(&self, reference: &str, is_restricted: bool) -> Result<String> {
-        // That is the operator's own choice.
+        // The default is the operator's own choice.
         if reference == self.info.default_template {
             return Ok(reference.to_owned());
         }
-        let own = self.marked(reference);
-        let is_plain = bare(reference) == reference;
-        let sources = match self.seen.get() {
-            // Teams and tags can be guessed, so nothing may be missed; nor may what another server has kept a moment ago.
-            Some(seen) if is_plain && (seen.has(&own) || seen.has(reference)) => seen,
+        let saved = self.full_name(reference);
+        let is_normalized = normalized(reference) == reference;
+        let sources = match self.source_cache.get() {
+            // Teams and tags can be guessed, so the lists must be current; also because another server may have saved a snapshot
+            // just now.
+            Some(cached) if is_normalized && (cached.has(&saved) || cached.has(reference)) => {
+                cached
+            }
             _ => self.sources().await?,
         };
-        if sources.is_name(&own) {
-            return Ok(own);
+        if sources.is_name(&saved) {
+            return Ok(saved);
         }
-        let way = bare(reference);
+        let bare_name = normalized(reference);
         let hint = if is_restricted {
-            "only an admin may name what this server has not kept, besides the default template"
-        } else if way.starts_with(PASSING)
-            || way.starts_with(&self.mark)
-            || sources.has(&self.marked(&way))
-            || sources.is_detour(reference)
-            || self.is_hidden(&sources, reference).await?
+            "only an admin may use templates that this server did not save, except the default template"
+        } else if bare_name.starts_with(TEMPORARY)
+            || bare_name.starts_with(&self.snapshot_prefix)
+            || sources.has(&self.full_name(&bare_name))
+            || sources.is_indirect(reference)
+            || self.is_unlisted_snapshot(&sources, reference).await?
         {
-            "snapshots are named by their own name, without a team or a tag"
+            "address the snapshot by its name, without a team or a tag"
         } else {
             return Ok(reference.to_owned());
         };
@@ -189,25 +202,25 @@ impl E2b {
         Err(error.hint(Some(hint.to_owned())))
     }
 
-    /// Says whether an id in no list is that of a snapshot.
-    async fn is_hidden(&self, sources: &Sources, reference: &str) -> Result<bool> {
-        let id = bare(reference);
+    /// Whether an id that is in no list is that of a snapshot.
+    async fn is_unlisted_snapshot(&self, sources: &Sources, reference: &str) -> Result<bool> {
+        let id = normalized(reference);
         if id.len() != ID_LENGTH || !convert::is_id(&id) || sources.has(&id) {
             return Ok(false);
         }
         let path = ["templates", id.as_str()];
-        let asked = self.api.ask(Verb::Templates, Method::GET, &path, NOTHING);
-        match asked.await {
+        let answer = self.api.ask(Verb::Templates, Method::GET, &path, NO_BODY);
+        match answer.await {
             Ok(answer) => Ok(sources.is_snapshot(&answer.read()?)),
-            // Not this account's, so neither a snapshot of its.
-            Err(error) if is_none(&error) => Ok(false),
+            // The template of another account is not a snapshot of this one.
+            Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Says whether there is no such thing there, or not for us.
-pub(super) fn is_none(error: &ProviderError) -> bool {
+/// Whether something does not exist, or is not accessible.
+pub(super) fn is_absent(error: &ProviderError) -> bool {
     matches!(
         error.kind,
         ProviderErrorKind::NotFound | ProviderErrorKind::Unsupported | ProviderErrorKind::Invalid
@@ -226,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_name_leads_to_a_snapshot() {
-        let there = sources(
+    fn a_snapshot_is_addressed_by_its_name_only() {
+        let lists = sources(
             json!([
                 {"snapshotID": "team/kept:default", "names": ["team/kept:default"]},
                 {"snapshotID": "snapshot-7:default", "names": []},
@@ -238,7 +251,7 @@ mod tests {
                 {"templateID": "plain-id", "aliases": ["python"]},
             ]),
         );
-        for fine in [
+        for direct in [
             "kept",
             "old",
             "python",
@@ -248,9 +261,9 @@ mod tests {
             "base",
             "base:v1",
         ] {
-            assert!(!there.is_detour(fine), "{fine}");
+            assert!(!lists.is_indirect(direct), "{direct}");
         }
-        for odd in [
+        for detour in [
             "kept:default",
             "kept:latest",
             "kept:v2",
@@ -265,22 +278,22 @@ mod tests {
             "snapshot-7:default",
             "old:default",
         ] {
-            assert!(there.is_detour(odd), "{odd}");
+            assert!(lists.is_indirect(detour), "{detour}");
         }
-        assert!(there.is_name("kept") && !there.is_name("python") && !there.is_name("snapshot-7"));
-        assert!(there.has("Python") && there.has("kept") && !there.has("new"));
+        assert!(lists.is_name("kept") && !lists.is_name("python") && !lists.is_name("snapshot-7"));
+        assert!(lists.has("Python") && lists.has("kept") && !lists.has("new"));
     }
 
     #[test]
-    fn a_name_that_is_another_snapshots_id_leads_nowhere() {
-        let there = sources(
+    fn a_name_that_is_another_snapshots_id_is_refused() {
+        let lists = sources(
             json!([
                 {"snapshotID": "snapshot-7:default", "names": ["alice/kept:default"]},
                 {"snapshotID": "snapshot-8:default", "names": ["bob/snapshot-7:default"]},
             ]),
             json!([]),
         );
-        assert!(there.is_detour("snapshot-7"));
-        assert!(!there.is_detour("kept"));
+        assert!(lists.is_indirect("snapshot-7"));
+        assert!(!lists.is_indirect("kept"));
     }
 }

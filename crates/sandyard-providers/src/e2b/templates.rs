@@ -3,7 +3,7 @@
 use http::Method;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, TemplateInfo, Verb};
 
-use super::api::{Api, NOTHING};
+use super::api::{Api, NO_BODY};
 use super::convert;
 use super::model::{NewSnapshot, Snapshot, Template};
 use super::sources::{self, Sources};
@@ -11,94 +11,110 @@ use super::{E2b, error};
 use crate::date::parse_rfc3339_ms;
 
 impl E2b {
-    /// Keeps a sandbox's files.
-    pub(super) async fn keep_files(&self, verb: Verb, id: &str, name: &str) -> Result<Snapshot> {
-        let wanted = NewSnapshot {
+    /// Saves a sandbox's files as a snapshot.
+    pub(super) async fn save_files(&self, verb: Verb, id: &str, name: &str) -> Result<Snapshot> {
+        let request = NewSnapshot {
             name,
             memory: false,
         };
         let path = ["sandboxes", id, "snapshots"];
-        let made = self.api.ask(verb, Method::POST, &path, Some(&wanted)).await;
-        self.seen.forget();
-        made?.read()
+        let answer = self
+            .api
+            .ask(verb, Method::POST, &path, Some(&request))
+            .await;
+        self.source_cache.forget();
+        answer?.read()
     }
 
-    /// All snapshots and templates, each list as far as there is one.
+    /// All snapshots and templates that the API lists.
     pub(super) async fn lists(&self) -> Result<(Vec<Snapshot>, Vec<Template>)> {
         let verb = Verb::Templates;
-        let asked = self.api.pages::<Snapshot>(verb, &["snapshots"], &[]).await;
-        let snapshots = match asked {
-            // Where there are none at all.
+        let answer = self.api.pages::<Snapshot>(verb, &["snapshots"], &[]).await;
+        let snapshots = match answer {
+            // The API has no snapshots at all.
             Err(error) if error.kind == ProviderErrorKind::NotFound => Vec::new(),
             other => other?.0,
         };
         let path = ["templates"];
-        let templates = match self.api.ask(verb, Method::GET, &path, NOTHING).await {
-            Err(error) if sources::is_none(&error) => Vec::new(),
+        let templates = match self.api.ask(verb, Method::GET, &path, NO_BODY).await {
+            Err(error) if sources::is_absent(&error) => Vec::new(),
             other => other?.read()?,
         };
         Ok((snapshots, templates))
     }
 
-    /// Everything a sandbox can start from, what this installation keeps by the names it was given.
+    /// All templates; those of this installation by their names here.
     pub(super) async fn all_templates(&self) -> Result<Vec<TemplateInfo>> {
         let (snapshots, templates) = self.lists().await?;
         let sources = Sources::new(&snapshots, &templates);
-        let of = |snapshot: &Snapshot| {
-            let told = of_snapshot(snapshot)?;
-            let own = told.name.strip_prefix(&self.mark).map(str::to_owned);
-            let is_foreign = own.is_none();
-            let name = own.unwrap_or_else(|| told.name.clone());
-            Some((is_foreign, TemplateInfo { name, ..told }))
+        let to_entry = |snapshot: &Snapshot| {
+            let template = of_snapshot(snapshot)?;
+            let own_name = template
+                .name
+                .strip_prefix(&self.snapshot_prefix)
+                .map(str::to_owned);
+            let is_foreign = own_name.is_none();
+            let name = own_name.unwrap_or_else(|| template.name.clone());
+            Some((is_foreign, TemplateInfo { name, ..template }))
         };
-        let mut all: Vec<_> = snapshots.iter().filter_map(of).collect();
-        // What is a snapshot may be in both lists.
-        for one in templates.iter().filter(|one| !sources.is_snapshot(one)) {
-            let told = of_template(one);
-            let is_ours = told.name == self.info.default_template;
-            all.push((true, TemplateInfo { is_ours, ..told }));
+        let mut all: Vec<_> = snapshots.iter().filter_map(to_entry).collect();
+        // A snapshot may be in both lists.
+        for candidate in templates
+            .iter()
+            .filter(|candidate| !sources.is_snapshot(candidate))
+        {
+            let template = of_template(candidate);
+            let is_ours = template.name == self.info.default_template;
+            all.push((
+                true,
+                TemplateInfo {
+                    is_ours,
+                    ..template
+                },
+            ));
         }
-        // Of two that are called the same, the one is listed that would be taken.
+        // If two have the same name, list the one that a create would use.
         all.sort_by(|a, b| (&a.1.name, a.0).cmp(&(&b.1.name, b.0)));
         all.dedup_by(|a, b| a.1.name == b.1.name);
-        Ok(all.into_iter().map(|(_, told)| told).collect())
+        Ok(all.into_iter().map(|(_, template)| template).collect())
     }
 
-    /// Removes a snapshot that this installation keeps.
+    /// Removes a snapshot that this installation saved.
     pub(super) async fn remove_snapshot(&self, name: &str) -> Result<()> {
         let verb = Verb::RemoveTemplate;
         if name == self.info.default_template {
-            let message = "what sandboxes start from by default cannot be removed";
+            let message = "the default template cannot be removed";
             return Err(ProviderError::new(ProviderErrorKind::Invalid, message));
         }
         let (all, _) = self
             .api
             .pages::<Snapshot>(verb, &["snapshots"], &[])
             .await?;
-        let find = |name: &str| {
-            let is_called = |one: &&Snapshot| sources::names(one).iter().any(|text| text == name);
-            all.iter().find(is_called)
+        let find_by_name = |name: &str| {
+            let has_name =
+                |snapshot: &&Snapshot| sources::names(snapshot).iter().any(|text| text == name);
+            all.iter().find(has_name)
         };
-        let Some(found) = find(&self.marked(name)) else {
-            if find(name).is_some() {
-                let what = "remove what this server has not kept: remove it there";
+        let Some(snapshot) = find_by_name(&self.full_name(name)) else {
+            if find_by_name(name).is_some() {
+                let what = "remove snapshots that this server did not save: remove them at E2B";
                 return Err(error::unsupported(what));
             }
             let message = format!("E2B has no snapshot `{}`", name.escape_debug());
             return Err(ProviderError::new(ProviderErrorKind::NotFound, message));
         };
-        self.seen.forget();
-        remove(&self.api, verb, found).await
+        self.source_cache.forget();
+        remove(&self.api, verb, snapshot).await
     }
 
-    /// Sees that nothing there is called so: what has that name would lose it, or be taken for the snapshot.
-    pub(super) async fn check_free(&self, name: &str) -> Result<()> {
-        convert::check_name(name, &self.mark)?;
+    /// Refuses a name that is in use at E2B: its owner would lose it, or it would be taken for the snapshot.
+    pub(super) async fn check_name(&self, name: &str) -> Result<()> {
+        convert::check_name(name, &self.snapshot_prefix)?;
         let sources = self.sources().await?;
-        if !sources.has(name) && !sources.has(&self.marked(name)) {
+        if !sources.has(name) && !sources.has(&self.full_name(name)) {
             return Ok(());
         }
-        let message = format!("E2B has a snapshot or template `{name}` already");
+        let message = format!("a snapshot or template `{name}` already exists at E2B");
         Err(ProviderError::new(ProviderErrorKind::Conflict, message))
     }
 }
@@ -106,12 +122,12 @@ impl E2b {
 /// Removes a snapshot.
 pub(super) async fn remove(api: &Api, verb: Verb, snapshot: &Snapshot) -> Result<()> {
     let path = ["templates", snapshot.snapshot_id.as_str()];
-    api.ask(verb, Method::DELETE, &path, NOTHING)
+    api.ask(verb, Method::DELETE, &path, NO_BODY)
         .await
         .map(drop)
 }
 
-/// None: it has no name to start from it by. Whose it is only the service knows.
+/// `None` for a snapshot without a name. Only the service knows the owner.
 fn of_snapshot(snapshot: &Snapshot) -> Option<TemplateInfo> {
     let name = sources::names(snapshot).into_iter().next()?;
     Some(TemplateInfo {
@@ -134,7 +150,7 @@ fn of_template(template: &Template) -> TemplateInfo {
     }
 }
 
-/// What a provider says that has no archives of roots.
+/// The error of an import.
 pub(super) fn no_import() -> ProviderError {
-    error::unsupported("import a template: build it there with E2B's own tools, then name it")
+    error::unsupported("import a template: build it with E2B's own tools, then use its name")
 }

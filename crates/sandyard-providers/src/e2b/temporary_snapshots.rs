@@ -1,5 +1,5 @@
-//! Snapshots that are only there for a copy to be made from them. Each goes with the call that made it; what a crash has left goes
-//! when it is so old that no call can need it any more.
+//! Snapshots that exist for a copy only. Each is removed with the call that created it; those of a crash are removed when they are
+//! too old to be needed.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use tokio::runtime::Handle;
 
 use super::api::Api;
 use super::model::Snapshot;
-use super::snapshot_names::{PASSING, plain_installation};
+use super::snapshot_names::{TEMPORARY, plain_installation};
 use super::sources;
 use super::templates::remove;
 
-/// A snapshot that goes when this does, even if nobody waits any more.
+/// Removes its snapshot when dropped, also when the caller gave up.
 pub(super) struct TemporarySnapshot {
     pub(super) api: Arc<Api>,
     pub(super) snapshot: Option<Snapshot>,
@@ -30,38 +30,38 @@ impl Drop for TemporarySnapshot {
         runtime.spawn(async move {
             if let Err(error) = remove(&api, Verb::Fork, &snapshot).await {
                 let name = snapshot.snapshot_id;
-                tracing::warn!(%error, name, "A snapshot at E2B that was only needed for a copy is still there");
+                tracing::warn!(%error, name, "Failed to remove a temporary snapshot at E2B");
             }
         });
     }
 }
 
-/// The names of this installation's passing snapshots.
+/// The names of this installation's temporary snapshots.
 #[derive(Debug)]
 pub(super) struct TemporarySnapshots {
     /// What all of them begin with.
     prefix: String,
-    /// The last moment that was given to one: no two have the same.
+    /// The last time that was used in a name: each is used once.
     last_ms: AtomicI64,
-    /// After this long nobody needs one.
-    most: Duration,
-    /// When it was last looked what is left; what there is when this process begins waits for a while.
-    swept: Mutex<Instant>,
+    /// After this time no call needs a snapshot any more.
+    max_age: Duration,
+    /// Time of the last sweep. The first one waits for a while, too.
+    last_sweep: Mutex<Instant>,
 }
 
 impl TemporarySnapshots {
-    /// `copy` is how long making a copy may take.
+    /// `copy` is the timeout of copying calls.
     pub(super) fn new(installation: &str, copy: Duration) -> Self {
         Self {
-            prefix: format!("{PASSING}{}-", plain_installation(installation)),
+            prefix: format!("{TEMPORARY}{}-", plain_installation(installation)),
             last_ms: AtomicI64::new(0),
-            // Keeping the files may take that long, and starting from them comes after it.
-            most: copy * 2,
-            swept: Mutex::new(Instant::now()),
+            // Saving the files may take that long, and starting from them comes after it.
+            max_age: copy * 2,
+            last_sweep: Mutex::new(Instant::now()),
         }
     }
 
-    /// A name that no other has, with the moment in it.
+    /// A new name, which contains the time.
     pub(super) fn next(&self) -> String {
         let now_ms = Clock::System.now_ms();
         let before = self.last_ms.fetch_max(now_ms, Ordering::Relaxed);
@@ -72,53 +72,59 @@ impl TemporarySnapshots {
         format!("{}{at_ms}-{}", self.prefix, std::process::id())
     }
 
-    /// Says whether a snapshot is one of this installation's that nobody needs any more.
-    fn is_left(&self, snapshot: &Snapshot, now_ms: i64) -> bool {
-        let most_ms = i64::try_from(self.most.as_millis()).unwrap_or(i64::MAX);
+    /// Whether a snapshot of this installation is no longer needed.
+    fn is_leftover(&self, snapshot: &Snapshot, now_ms: i64) -> bool {
+        let max_age_ms = i64::try_from(self.max_age.as_millis()).unwrap_or(i64::MAX);
         sources::names(snapshot).iter().any(|name| {
             let rest = name.strip_prefix(&self.prefix);
             let at = rest.and_then(|rest| rest.split('-').next()?.parse::<i64>().ok());
-            at.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) > most_ms)
+            at.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) > max_age_ms)
         })
     }
 
-    /// Says whether it is time to look, and takes note of it.
+    /// Whether a sweep is due; if so, records it.
     fn is_due(&self) -> bool {
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = swept.elapsed() >= self.most;
+        let mut last_sweep = self
+            .last_sweep
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_due = last_sweep.elapsed() >= self.max_age;
         if is_due {
-            *swept = Instant::now();
+            *last_sweep = Instant::now();
         }
         is_due
     }
 
-    /// Removes what a crash has left, now and then, in the background. `now_ms` is what time it is there.
+    /// Removes leftover snapshots of crashes now and then, in the background. `now_ms` is E2B's time.
     pub(super) fn sweep(self: &Arc<Self>, api: &Arc<Api>, now_ms: i64) {
         if !self.is_due() {
             return;
         }
         let (names, api) = (Arc::clone(self), Arc::clone(api));
         tokio::spawn(async move {
-            if let Err(error) = names.remove_left(&api, now_ms).await {
-                tracing::warn!(%error, "Could not look for snapshots at E2B that a copy has left");
+            if let Err(error) = names.remove_leftovers(&api, now_ms).await {
+                tracing::warn!(%error, "Failed to list temporary snapshots at E2B");
             }
         });
     }
 
-    async fn remove_left(&self, api: &Api, now_ms: i64) -> Result<()> {
-        let listed = api.pages::<Snapshot>(Verb::Templates, &["snapshots"], &[]);
-        let listed = listed.await;
-        let all = match listed {
-            // Where there are none at all.
+    async fn remove_leftovers(&self, api: &Api, now_ms: i64) -> Result<()> {
+        let answer = api.pages::<Snapshot>(Verb::Templates, &["snapshots"], &[]);
+        let answer = answer.await;
+        let all = match answer {
+            // The API has no snapshots at all.
             Err(error) if error.kind == ProviderErrorKind::NotFound => return Ok(()),
             other => other?.0,
         };
-        for left in all.iter().filter(|one| self.is_left(one, now_ms)) {
-            let name = &left.snapshot_id;
-            match remove(api, Verb::RemoveTemplate, left).await {
-                Ok(()) => tracing::info!(name, "Removed a snapshot at E2B that a copy had left"),
+        for snapshot in all
+            .iter()
+            .filter(|snapshot| self.is_leftover(snapshot, now_ms))
+        {
+            let name = &snapshot.snapshot_id;
+            match remove(api, Verb::RemoveTemplate, snapshot).await {
+                Ok(()) => tracing::info!(name, "Removed a leftover temporary snapshot at E2B"),
                 Err(error) => {
-                    tracing::warn!(%error, name, "A snapshot at E2B that a copy has left stays")
+                    tracing::warn!(%error, name, "Failed to remove a leftover temporary snapshot at E2B")
                 }
             }
         }
@@ -131,39 +137,40 @@ mod tests {
     use super::*;
 
     fn snapshot(name: &str) -> Snapshot {
-        let full = format!("team/{name}:default");
-        let told = serde_json::json!({"snapshotID": full, "names": [full]});
-        serde_json::from_value(told).expect("a snapshot")
+        let full_name = format!("team/{name}:default");
+        let json = serde_json::json!({"snapshotID": full_name, "names": [full_name]});
+        serde_json::from_value(json).expect("a snapshot")
     }
 
     #[test]
-    fn only_old_ones_of_this_installation_are_left_over() {
+    fn only_old_snapshots_of_this_installation_are_leftovers() {
         let names = TemporarySnapshots::new("Ours-1", Duration::from_secs(1));
-        let is_left = |name: &str| names.is_left(&snapshot(name), 10_000);
-        assert!(is_left("sandyard-fork-ours1-7999-12"));
-        assert!(!is_left("sandyard-fork-ours1-8000-12"), "still needed");
-        assert!(!is_left("sandyard-fork-theirs-1-12"));
-        assert!(!is_left("sandyard-fork-ours12-1-12"));
-        assert!(!is_left("sandyard-fork-ours1-"));
-        assert!(!is_left("kept"));
+        let is_leftover = |name: &str| names.is_leftover(&snapshot(name), 10_000);
+        assert!(is_leftover("sandyard-fork-ours1-7999-12"));
+        assert!(!is_leftover("sandyard-fork-ours1-8000-12"), "still needed");
+        assert!(!is_leftover("sandyard-fork-theirs-1-12"));
+        assert!(!is_leftover("sandyard-fork-ours12-1-12"));
+        assert!(!is_leftover("sandyard-fork-ours1-"));
+        assert!(!is_leftover("kept"));
     }
 
     #[test]
-    fn no_two_have_the_same_name_and_none_is_old() {
+    fn names_are_unique_and_new_snapshots_are_not_leftovers() {
         let names = TemporarySnapshots::new("ours", Duration::from_secs(60));
-        let made: std::collections::HashSet<_> = (0..100).map(|_| names.next()).collect();
-        assert_eq!(made.len(), 100);
+        let unique: std::collections::HashSet<_> = (0..100).map(|_| names.next()).collect();
+        assert_eq!(unique.len(), 100);
         let now_ms = Clock::System.now_ms();
         assert!(
-            made.iter()
-                .all(|name| !names.is_left(&snapshot(name), now_ms))
+            unique
+                .iter()
+                .all(|name| !names.is_leftover(&snapshot(name), now_ms))
         );
     }
 
     #[test]
-    fn it_is_looked_for_now_and_then() {
+    fn sweeps_are_periodic() {
         assert!(!TemporarySnapshots::new("ours", Duration::from_secs(60)).is_due());
-        let hasty = TemporarySnapshots::new("ours", Duration::ZERO);
-        assert!(hasty.is_due() && hasty.is_due());
+        let immediate = TemporarySnapshots::new("ours", Duration::ZERO);
+        assert!(immediate.is_due() && immediate.is_due());
     }
 }

@@ -1,4 +1,4 @@
-//! The calls, each bounded in time.
+//! The provider's calls, each with a timeout.
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -20,25 +20,25 @@ use super::{Embedded, convert};
 use crate::agent_client;
 
 impl Embedded {
-    /// Refuses more than this host gives one sandbox: the engine itself trusts its callers.
+    /// Refuses limits above the host's maximum: the engine trusts its callers.
     fn check_limits(&self, spec: &InstanceSpec) -> Result<()> {
         let checked = spec.limits.check(&self.info.max_limits);
         checked.map_err(|error| ProviderError::new(ProviderErrorKind::Invalid, error.to_string()))
     }
 
-    /// One call that moves a sandbox from one state to another.
-    async fn step<F>(
+    /// A call that changes the state of a sandbox.
+    async fn transition<F>(
         &self,
         verb: Verb,
         id: &str,
-        step: impl FnOnce(Engine, SandboxId) -> F,
+        transition: impl FnOnce(Engine, SandboxId) -> F,
     ) -> Result<Instance>
     where
         F: Future<Output = Result<SandboxInfo, EngineError>> + Send,
     {
-        let work = step(self.engine.clone(), parse(id)?);
+        let work = transition(self.engine.clone(), parse(id)?);
         let done = self.within(verb, work).await.map(convert::instance)?;
-        self.history.note(&done);
+        self.history.record(&done);
         Ok(done)
     }
 }
@@ -60,7 +60,7 @@ impl Provider for Embedded {
     }
 
     async fn close(&self) {
-        self.keepers.end_all().await;
+        self.volume_helpers.delete_all().await;
         if let Some(gateway) = &self.gateway {
             gateway.shut_down().await;
         }
@@ -71,76 +71,76 @@ impl Provider for Embedded {
 impl Instances for Embedded {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         self.check_limits(spec)?;
-        let marks = self.marks(&spec.sandbox_id);
-        let asked = convert::sandbox_spec(spec, &marks);
-        let make = self.make(&marks, || self.engine.create(&asked));
-        let made = self.within(Verb::Create, make).await?;
-        self.history.note(&made);
-        Ok(made)
+        let labels = self.labels(&spec.sandbox_id);
+        let sandbox_spec = convert::sandbox_spec(spec, &labels);
+        let create = self.create_once(&labels, || self.engine.create(&sandbox_spec));
+        let instance = self.within(Verb::Create, create).await?;
+        self.history.record(&instance);
+        Ok(instance)
     }
 
     async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
         self.check_limits(spec)?;
         let id = parse(id)?;
-        let marks = self.marks(&spec.sandbox_id);
-        let asked = convert::fork_spec(spec, &marks);
-        let make = self.make(&marks, || self.engine.fork(&id, &asked));
-        let made = self.within(Verb::Fork, make).await?;
-        self.history.note(&made);
-        Ok(made)
+        let labels = self.labels(&spec.sandbox_id);
+        let fork_spec = convert::fork_spec(spec, &labels);
+        let fork = self.create_once(&labels, || self.engine.fork(&id, &fork_spec));
+        let instance = self.within(Verb::Fork, fork).await?;
+        self.history.record(&instance);
+        Ok(instance)
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
         let Ok(id) = parse(id) else {
             return Ok(None);
         };
-        let look = async {
+        let inspect = async {
             match self.engine.inspect(&id).await {
                 Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
                 other => other.map(Some),
             }
         };
-        let found = self.within(Verb::Inspect, look).await?;
-        let ours = found.filter(|info| convert::is_of(info, &self.installation));
-        Ok(ours.map(convert::instance))
+        let found = self.within(Verb::Inspect, inspect).await?;
+        let own = found.filter(|info| convert::is_owned(info, &self.installation));
+        Ok(own.map(convert::instance))
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
         let since = Instant::now();
         let all = self.within(Verb::List, self.engine.list()).await?;
-        let ours = all
+        let own = all
             .into_iter()
-            .filter(|info| convert::is_of(info, &self.installation));
-        let ours: Vec<_> = ours.map(convert::instance).collect();
+            .filter(|info| convert::is_owned(info, &self.installation));
+        let own: Vec<_> = own.map(convert::instance).collect();
         // Another server on this data directory may have removed some.
-        self.history.note_all(since, &ours);
+        self.history.record_all(since, &own);
         if let Some(gateway) = &self.gateway {
-            let live = ours.iter().filter(|one| one.state.is_live());
-            gateway.retain(since, live.map(|one| one.id.as_str()));
+            let live = own.iter().filter(|instance| instance.state.is_live());
+            gateway.retain(since, live.map(|instance| instance.id.as_str()));
         }
-        Ok(ours)
+        Ok(own)
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
         let pause = |engine: Engine, id| async move { engine.pause(&id).await };
-        self.step(Verb::Pause, id, pause).await
+        self.transition(Verb::Pause, id, pause).await
     }
 
     async fn resume(&self, id: &str) -> Result<Instance> {
         let resume = |engine: Engine, id| async move { engine.resume(&id).await };
-        self.step(Verb::Resume, id, resume).await
+        self.transition(Verb::Resume, id, resume).await
     }
 
     async fn stop(&self, id: &str) -> Result<Instance> {
         let stop = |engine: Engine, id| async move { engine.stop(&id).await };
-        let stopped = self.step(Verb::Stop, id, stop).await?;
-        self.close_way_out(id);
+        let stopped = self.transition(Verb::Stop, id, stop).await?;
+        self.close_egress(id);
         Ok(stopped)
     }
 
     async fn start(&self, id: &str) -> Result<Instance> {
         let start = |engine: Engine, id| async move { engine.start(&id).await };
-        self.step(Verb::Start, id, start).await
+        self.transition(Verb::Start, id, start).await
     }
 
     async fn delete(&self, id: &str) -> Result<()> {
@@ -149,7 +149,7 @@ impl Instances for Embedded {
         };
         self.within(Verb::Delete, self.engine.delete(&parsed))
             .await?;
-        self.close_way_out(id);
+        self.close_egress(id);
         self.history.forget(id);
         Ok(())
     }
@@ -168,16 +168,16 @@ impl Instances for Embedded {
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
         let parsed = parse(id)?;
         let endpoint = self.engine.agent(&parsed).endpoint().clone();
-        // The socket is there while it lives; looking is far cheaper than asking the launcher.
+        // The socket exists while the sandbox lives; checking it is far cheaper than asking the launcher.
         let is_live = matches!(&endpoint, Endpoint::Unix(path) if path.exists());
         if !is_live {
-            // One that is stopped is given its way out when it starts.
+            // A stopped instance gets its egress when it starts.
             let inspected = self.inspect(id).await?;
             return inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id));
         }
         let Some(gateway) = &self.gateway else {
             return Ok(vec![
-                "there is no gateway here, so nothing can be reached".to_owned(),
+                "this server has no gateway: the sandbox has no network access".to_owned(),
             ]);
         };
         gateway.attach(id, endpoint, grant.clone());
@@ -192,8 +192,11 @@ impl Templates for Embedded {
             .within(Verb::Templates, self.engine.templates())
             .await?;
         let mut templates: Vec<_> = all.into_iter().map(convert::template).collect();
-        // NewVolumeHelper on first use, and there for whoever asks all the same.
-        if !templates.iter().any(|one| one.name == DEFAULT_TEMPLATE) {
+        // The default template is created on first use, but can always be used.
+        if !templates
+            .iter()
+            .any(|template| template.name == DEFAULT_TEMPLATE)
+        {
             templates.push(TemplateInfo {
                 is_ours: true,
                 name: DEFAULT_TEMPLATE.to_owned(),
@@ -209,8 +212,8 @@ impl Templates for Embedded {
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
         let id = parse(id)?;
         let keep = self.engine.snapshot(&id, name);
-        let kept = self.within(Verb::Snapshot, keep).await;
-        kept.map(convert::template)
+        let snapshot = self.within(Verb::Snapshot, keep).await;
+        snapshot.map(convert::template)
     }
 
     async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
@@ -224,8 +227,8 @@ impl Templates for Embedded {
         self.within(Verb::RemoveTemplate, remove).await
     }
 
-    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
-        let pool = |ready: &Ready| PoolSpec {
+    async fn keep_ready(&self, pool: &[Ready]) -> Result<()> {
+        let pool_spec = |ready: &Ready| PoolSpec {
             template: match &ready.template {
                 Some(template) => template.clone(),
                 None => DEFAULT_TEMPLATE.to_owned(),
@@ -233,9 +236,8 @@ impl Templates for Embedded {
             limits: self.info.default_limits.clone(),
             count: ready.count,
         };
-        let wanted = wanted.iter().filter(|ready| ready.count > 0);
-        let pool = wanted.map(pool).collect();
-        self.within(Verb::KeepReady, self.engine.set_pool(pool))
+        let pool = pool.iter().filter(|ready| ready.count > 0).map(pool_spec);
+        self.within(Verb::KeepReady, self.engine.set_pool(pool.collect()))
             .await
     }
 }
@@ -243,20 +245,20 @@ impl Templates for Embedded {
 #[async_trait]
 impl Volumes for Embedded {
     async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
-        let make = self.engine.create_volume(&volume.id, volume.size_bytes);
-        self.within(Verb::CreateVolume, make).await
+        let create = self.engine.create_volume(&volume.id, volume.size_bytes);
+        self.within(Verb::CreateVolume, create).await
     }
 
     async fn delete_volume(&self, id: &str) -> Result<()> {
         let verb = Verb::DeleteVolume;
-        let most = self.timeouts.of(verb);
-        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
-        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
+        let timeout = self.timeouts.of(verb);
+        let deleted = tokio::time::timeout(timeout, self.volume_helpers.delete(id)).await;
+        deleted.unwrap_or_else(|_| Err(timed_out(verb, timeout)))?;
         self.within(verb, self.engine.delete_volume(id)).await
     }
 
     async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        self.keepers.open(id).await
+        self.volume_helpers.open(id).await
     }
 }
 

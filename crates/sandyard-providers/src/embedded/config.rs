@@ -1,4 +1,4 @@
-//! What the embedded provider is told.
+//! Configuration of the embedded provider.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use sandyard_engine::EngineConfig;
 
 use crate::CallTimeouts;
 
-/// How to reach the engine, and whose sandboxes are ours.
+/// How to reach the engine, and which sandboxes to list.
 #[derive(Clone, Debug)]
 pub struct EmbeddedConfig {
     /// The data directory and the launcher.
     pub engine: EngineConfig,
-    /// The installation that makes sandboxes here: those of others on the same data directory are not listed. None: that
-    /// of the data directory itself.
+    /// The installation that creates sandboxes here; those of other installations on the same data directory are not listed. `None`
+    /// for the data directory's own installation.
     pub installation: Option<String>,
-    /// What the operator decided about limits. Maxima that it leaves open are the engine's, which follow from the host; none goes
-    /// beyond what the engine refuses to everybody.
+    /// The operator's limits. Maxima that it leaves open are the engine's, which follow from the host; none exceeds what the engine
+    /// accepts at all.
     pub limits: LimitPolicy,
-    /// How long things may take.
+    /// Timeouts of calls.
     pub timeouts: CallTimeouts,
 }
 
 impl EmbeddedConfig {
-    /// Uses this very program as launcher.
+    /// Uses this program as launcher.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             engine: EngineConfig::new(data_dir),

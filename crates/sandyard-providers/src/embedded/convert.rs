@@ -1,4 +1,4 @@
-//! The engine's words and ours.
+//! Translates between the engine's types and the provider's.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use sandyard_engine::{
 };
 use sandyard_provider::{Change, ChangeKind, Instance, InstanceSpec, Mount, TemplateInfo, Usage};
 
-/// Label: the sandbox an instance was made for.
+/// Label: the sandbox that an instance was created for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
 /// Label: the installation it belongs to.
 pub(super) const INSTALLATION: &str = "sandyard.installation";
-/// Label: which attempt to make it made it.
+/// Label: the attempt that created it.
 const ATTEMPT: &str = "sandyard.attempt";
 
-/// What is written on an instance.
+/// The labels of an instance.
 #[derive(Clone, Debug)]
 pub(super) struct InstanceLabels {
     pub(super) sandbox_id: SandboxId,
@@ -33,27 +33,27 @@ impl InstanceLabels {
         ])
     }
 
-    /// Says whether this attempt made it.
-    pub(super) fn are_on(&self, info: &SandboxInfo) -> bool {
+    /// Whether this attempt created the sandbox.
+    pub(super) fn match_sandbox(&self, info: &SandboxInfo) -> bool {
         info.labels == self.labels()
     }
 }
 
-/// Says whether an engine's sandbox is one of the installation's.
-pub(super) fn is_of(info: &SandboxInfo, installation: &str) -> bool {
+/// Whether a sandbox of the engine belongs to an installation.
+pub(super) fn is_owned(info: &SandboxInfo, installation: &str) -> bool {
     !info.ephemeral
         && info.labels.contains_key(SANDBOX)
         && info.labels.get(INSTALLATION).map(String::as_str) == Some(installation)
 }
 
-pub(super) fn sandbox_spec(spec: &InstanceSpec, marks: &InstanceLabels) -> SandboxSpec {
+pub(super) fn sandbox_spec(spec: &InstanceSpec, labels: &InstanceLabels) -> SandboxSpec {
     SandboxSpec {
         template: spec.template.clone(),
         limits: spec.limits.clone(),
         env: spec.env.clone(),
         access_token: Some(spec.access_token.clone()),
         hostname: spec.hostname.clone(),
-        labels: marks.labels(),
+        labels: labels.labels(),
         mounts: spec.mounts.iter().map(mount).collect(),
         ephemeral: false,
     }
@@ -66,12 +66,12 @@ fn mount(mount: &Mount) -> MountSpec {
     }
 }
 
-pub(super) fn fork_spec(spec: &InstanceSpec, marks: &InstanceLabels) -> ForkSpec {
+pub(super) fn fork_spec(spec: &InstanceSpec, labels: &InstanceLabels) -> ForkSpec {
     ForkSpec {
         env: Some(spec.env.clone()),
         access_token: Some(spec.access_token.clone()),
         hostname: spec.hostname.clone(),
-        labels: marks.labels(),
+        labels: labels.labels(),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Sandboxes of this host's own engine.
+//! The engine of this host.
 //!
-//! Whatever is made here carries two labels: the sandbox it is for, and the installation it belongs to. Only such are
-//! listed, so that the sandboxes of `sandyard run` and of other servers on the same data directory are left alone.
+//! Every sandbox carries two labels: the sandbox id and the installation. Only labelled sandboxes are listed, so that those of
+//! `sandyard run` and of other servers on the same data directory are left alone.
 
 mod backend;
 mod config;
@@ -33,7 +33,7 @@ pub use registration::REGISTRATION;
 use usage_meter::EngineMeter;
 use volume_helper::EngineVolumeHelpers;
 
-/// How this provider is called in settings and answers.
+/// Name of this provider in settings and answers.
 pub const NAME: &str = "embedded";
 
 /// The engine of this host as a provider.
@@ -41,23 +41,23 @@ pub const NAME: &str = "embedded";
 pub struct Embedded {
     engine: Engine,
     info: ProviderInfo,
-    /// The installation whose sandboxes are ours.
+    /// The installation whose sandboxes are listed.
     installation: String,
     timeouts: CallTimeouts,
-    /// Tells the attempts to make an instance apart, those of earlier processes too.
+    /// Makes attempts to create an instance unique, also across processes.
     attempts: AtomicU64,
-    since_ms: i64,
-    /// The ways to volumes' files.
-    keepers: VolumeHelpers,
-    /// What its sandboxes used of late.
+    started_ms: i64,
+    /// Access to the files of volumes.
+    volume_helpers: VolumeHelpers,
+    /// Recent usage of its sandboxes.
     history: UsageHistory,
-    /// The way out of its sandboxes; none: nothing leaves them.
+    /// Egress of its sandboxes; `None` when they have none.
     gateway: Option<Gateway>,
     flows: Mutex<Option<mpsc::Receiver<Flow>>>,
 }
 
 impl Embedded {
-    /// Reaches the engine's launcher, starting one if none runs.
+    /// Connects to the engine's launcher, and starts one if none runs.
     ///
     /// # Errors
     /// `Unavailable` when there is none and none can be started.
@@ -71,20 +71,20 @@ impl Embedded {
         if hello.installation_id.is_empty() {
             return Err(ProviderError::new(
                 ProviderErrorKind::Unavailable,
-                "the engine could not write down the name of its data directory",
+                "the engine could not store the id of its data directory",
             )
-            .hint(Some("make room on its disk".to_owned())));
+            .hint(Some("free some space on its disk".to_owned())));
         }
         let installation = config
             .installation
             .unwrap_or_else(|| hello.installation_id.clone());
-        let (default, most) = config.limits.resolve(&hello.max_limits);
+        let (default, max_limits) = config.limits.resolve(&hello.max_limits);
         let hard = hello.hard_limits.clone().unwrap_or(Limits::DEFAULT_MAX);
         let mut info = info(hello);
-        info.max_limits = most.least_of(&hard);
+        info.max_limits = max_limits.least_of(&hard);
         info.default_limits = default.least_of(&info.max_limits);
         Ok(Self {
-            keepers: VolumeHelpers::new(
+            volume_helpers: VolumeHelpers::new(
                 EngineVolumeHelpers::new(&engine, &info.default_limits),
                 config.timeouts,
             ),
@@ -94,13 +94,13 @@ impl Embedded {
             installation,
             timeouts: config.timeouts,
             attempts: AtomicU64::new(0),
-            since_ms: Clock::System.now_ms(),
+            started_ms: Clock::System.now_ms(),
             gateway: None,
             flows: Mutex::default(),
         })
     }
 
-    /// Lets sandboxes out by this gateway, whose records are handed on.
+    /// Gives sandboxes egress through a gateway; its flow records are passed on.
     #[must_use]
     pub fn with_gateway(mut self, gateway: Gateway, flows: mpsc::Receiver<Flow>) -> Self {
         self.gateway = Some(gateway);
@@ -108,14 +108,14 @@ impl Embedded {
         self
     }
 
-    /// Takes an instance's way out away.
-    fn close_way_out(&self, id: &str) {
+    /// Closes an instance's egress.
+    fn close_egress(&self, id: &str) {
         if let Some(gateway) = &self.gateway {
             gateway.detach(id);
         }
     }
 
-    /// Bounds a request in time. What it was doing may still be done.
+    /// Bounds a request in time. Its work may continue.
     async fn within<T>(
         &self,
         verb: Verb,
@@ -124,56 +124,56 @@ impl Embedded {
         within(verb, self.timeouts.of(verb), work).await
     }
 
-    /// What is written on the next instance.
-    fn marks(&self, sandbox_id: &sandyard_core::SandboxId) -> InstanceLabels {
+    /// Labels of the next instance.
+    fn labels(&self, sandbox_id: &sandyard_core::SandboxId) -> InstanceLabels {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         InstanceLabels {
             sandbox_id: sandbox_id.clone(),
             installation: self.installation.clone(),
-            attempt: format!("{}-{}-{number}", std::process::id(), self.since_ms),
+            attempt: format!("{}-{}-{number}", std::process::id(), self.started_ms),
         }
     }
 
-    /// Makes an instance; when the answer got lost, looks whether it is there.
+    /// Creates an instance; if the answer is lost, checks whether it exists.
     ///
-    /// The process that serves a request holds the connection to its end. So a lost connection means that nothing is
-    /// under way any more: either it is on record with our mark, or it is not and asking again makes no second one.
-    async fn make<F>(
+    /// The process that serves a request holds the connection until its end. So a lost connection means that nothing is in
+    /// progress: either the sandbox exists with these labels, or a second request creates no second one.
+    async fn create_once<F>(
         &self,
-        marks: &InstanceLabels,
-        ask: impl Fn() -> F,
+        labels: &InstanceLabels,
+        send: impl Fn() -> F,
     ) -> Result<Instance, EngineError>
     where
         F: Future<Output = Result<SandboxInfo, EngineError>>,
     {
-        let made = match ask().await {
+        let info = match send().await {
             Err(error) if error.kind == sandyard_engine::ErrorKind::Unavailable => {
-                tracing::warn!(sandbox.id = %marks.sandbox_id, "Lost the launcher while making an instance");
-                match self.find(marks).await? {
+                tracing::warn!(sandbox.id = %labels.sandbox_id, "Lost the connection to the launcher during a create");
+                match self.find(labels).await? {
                     Some(info) => info,
-                    None => ask().await?,
+                    None => send().await?,
                 }
             }
             other => other?,
         };
-        Ok(convert::instance(made))
+        Ok(convert::instance(info))
     }
 
-    /// Finds what exactly this attempt has made.
-    async fn find(&self, marks: &InstanceLabels) -> Result<Option<SandboxInfo>, EngineError> {
+    /// Finds the sandbox that this attempt created.
+    async fn find(&self, labels: &InstanceLabels) -> Result<Option<SandboxInfo>, EngineError> {
         let all = self.engine.list().await?;
-        Ok(all.into_iter().find(|info| marks.are_on(info)))
+        Ok(all.into_iter().find(|info| labels.match_sandbox(info)))
     }
 }
 
 async fn within<T>(
     verb: Verb,
-    most: Duration,
+    timeout: Duration,
     work: impl Future<Output = Result<T, EngineError>>,
 ) -> Result<T> {
-    match tokio::time::timeout(most, work).await {
+    match tokio::time::timeout(timeout, work).await {
         Ok(done) => done.map_err(|error| error::provider_error(verb, error)),
-        Err(_) => Err(error::timed_out(verb, most)),
+        Err(_) => Err(error::timed_out(verb, timeout)),
     }
 }
 

@@ -11,7 +11,7 @@ use sandyard_provider::{Capabilities, Provider, ProviderInfo};
 use super::{Embedded, EmbeddedConfig, NAME};
 use crate::registry::{ConnectContext, Connecting, Registration, start_gateway};
 
-/// The embedded engine in the registry. It has no section: the server's own settings are about it.
+/// The embedded engine in the registry. It has no section: the server's general settings apply to it.
 pub static REGISTRATION: Registration = Registration {
     settings: ProviderSettings {
         name: NAME,
@@ -25,7 +25,7 @@ pub static REGISTRATION: Registration = Registration {
     connect,
 };
 
-/// The engine must be there when the server starts: it is this host.
+/// The engine must be available when the server starts: it runs on this host.
 fn connect(context: ConnectContext<'_>) -> Connecting<'_> {
     Box::pin(async move {
         let settings = context.settings;
@@ -41,7 +41,8 @@ fn connect(context: ConnectContext<'_>) -> Connecting<'_> {
         config.engine.replaces_other = true;
         let provider = Embedded::connect(config).await?;
         log_lowered_defaults(settings, provider.info());
-        // It bounds its own calls, and there is no network in between: what remains is tracing, and noticing that the engine is gone.
+        // It bounds its own calls, and there is no network in between. What remains is tracing, and noticing that the engine does
+        // not answer.
         let layers = LayerSettings {
             breaker: LayerSettings::default().breaker,
             ..LayerSettings::none()

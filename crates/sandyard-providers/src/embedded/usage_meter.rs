@@ -1,4 +1,4 @@
-//! Reads counters by the engine's sampler, past the launcher, on a thread where that may block.
+//! Reads counters with the engine's sampler, without the launcher, on a thread that may block.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -10,13 +10,13 @@ use sandyard_engine::{Engine, Sample, Sampler};
 
 use crate::usage_history::{Counters, Meter, Reading};
 
-/// Reads what sandboxes of an engine use.
+/// Reads the usage of the engine's sandboxes.
 pub(super) struct EngineMeter {
     engine: Engine,
-    /// NewVolumeHelper when it is needed: it looks at the host's control groups.
+    /// Created when needed: it reads the host's control groups.
     sampler: Option<Arc<Sampler>>,
-    /// What was read last, which spares looking up what is dear.
-    before: HashMap<String, Sample>,
+    /// The last samples, which avoid repeating expensive lookups.
+    last_samples: HashMap<String, Sample>,
 }
 
 impl EngineMeter {
@@ -24,7 +24,7 @@ impl EngineMeter {
         Self {
             engine: engine.clone(),
             sampler: None,
-            before: HashMap::new(),
+            last_samples: HashMap::new(),
         }
     }
 }
@@ -33,35 +33,35 @@ impl EngineMeter {
 impl Meter for EngineMeter {
     async fn read(&mut self, ids: &[String], is_all: bool) -> Vec<Reading> {
         let (engine, sampler) = (self.engine.clone(), self.sampler.take());
-        let mut before = mem::take(&mut self.before);
+        let mut last_samples = mem::take(&mut self.last_samples);
         let ids = ids.to_vec();
         let count = ids.len();
         let pass = tokio::task::spawn_blocking(move || {
             let sampler = sampler.unwrap_or_else(|| Arc::new(engine.sampler()));
             if is_all {
-                let there: HashSet<&String> = ids.iter().collect();
-                before.retain(|id, _| there.contains(id));
+                let listed: HashSet<&String> = ids.iter().collect();
+                last_samples.retain(|id, _| listed.contains(id));
             }
-            let read = ids.iter().map(|id| read(&sampler, &mut before, id));
-            (read.collect(), sampler, before)
+            let read = ids.iter().map(|id| read(&sampler, &mut last_samples, id));
+            (read.collect(), sampler, last_samples)
         });
-        let Ok((read, sampler, before)) = pass.await else {
+        let Ok((read, sampler, last_samples)) = pass.await else {
             return vec![Reading::Failed; count];
         };
-        (self.sampler, self.before) = (Some(sampler), before);
+        (self.sampler, self.last_samples) = (Some(sampler), last_samples);
         read
     }
 }
 
-fn read(sampler: &Sampler, before: &mut HashMap<String, Sample>, id: &str) -> Reading {
+fn read(sampler: &Sampler, last_samples: &mut HashMap<String, Sample>, id: &str) -> Reading {
     let Ok(parsed) = id.parse::<SandboxId>() else {
-        return Reading::Gone;
+        return Reading::Exited;
     };
-    let Some(sample) = sampler.sample(&parsed, before.get(id)) else {
-        before.remove(id);
-        return Reading::Gone;
+    let Some(sample) = sampler.sample(&parsed, last_samples.get(id)) else {
+        last_samples.remove(id);
+        return Reading::Exited;
     };
-    before.insert(id.to_owned(), sample);
+    last_samples.insert(id.to_owned(), sample);
     Reading::Counters(Counters {
         cpu_usage_us: sample.cpu_usage_us(),
         memory_bytes: sample.memory_bytes(),

@@ -1,4 +1,4 @@
-//! VolumeHelpers of volumes as sandboxes of the engine that belong to this process and go with it.
+//! Volume helpers as sandboxes of the engine that belong to this process and end with it.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use sandyard_provider::{ProviderError, Result, VOLUME_PATH, Verb};
 use super::error::provider_error;
 use crate::volume_helper::{LIMITS, NewVolumeHelper, VolumeHelperBackend};
 
-/// Label: the volume a keeper is for.
-const KEEPER: &str = "sandyard.keeper";
+/// Label: the volume that a helper serves.
+const VOLUME_LABEL: &str = "sandyard.keeper";
 
-/// Makes keepers in an engine.
+/// Creates volume helpers in an engine.
 #[derive(Debug)]
 pub(super) struct EngineVolumeHelpers {
     engine: Engine,
@@ -21,7 +21,7 @@ pub(super) struct EngineVolumeHelpers {
 }
 
 impl EngineVolumeHelpers {
-    /// Each will have a small part of what sandboxes have by default.
+    /// Each helper has a small part of the default limits.
     pub(super) fn new(engine: &Engine, default: &Limits) -> Self {
         Self {
             engine: engine.clone(),
@@ -32,26 +32,26 @@ impl EngineVolumeHelpers {
 
 #[async_trait]
 impl VolumeHelperBackend for EngineVolumeHelpers {
-    async fn make(&self, volume: &str) -> Result<NewVolumeHelper> {
+    async fn create(&self, volume: &str) -> Result<NewVolumeHelper> {
         let spec = SandboxSpec {
             template: DEFAULT_TEMPLATE.to_owned(),
             limits: self.limits.clone(),
             hostname: Some("volume".to_owned()),
-            labels: BTreeMap::from([(KEEPER.to_owned(), volume.to_owned())]),
+            labels: BTreeMap::from([(VOLUME_LABEL.to_owned(), volume.to_owned())]),
             mounts: vec![MountSpec {
                 volume: volume.to_owned(),
                 path: VOLUME_PATH.to_owned(),
             }],
             ..SandboxSpec::default()
         };
-        let made = match self.engine.create_ephemeral(&spec).await {
-            // The launcher died. What it was making goes with the connection, so nothing is made twice.
+        let created = match self.engine.create_ephemeral(&spec).await {
+            // The launcher died. The sandbox that it was creating ended with the connection, so none exists twice.
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 self.engine.create_ephemeral(&spec).await
             }
             other => other,
         };
-        let (info, lease) = made.map_err(opening)?;
+        let (info, lease) = created.map_err(to_provider_error)?;
         Ok(NewVolumeHelper {
             endpoint: self.engine.agent(&info.id).endpoint().clone(),
             id: info.id.to_string(),
@@ -63,17 +63,20 @@ impl VolumeHelperBackend for EngineVolumeHelpers {
         let Ok(id) = id.parse() else {
             return Ok(());
         };
-        self.engine.delete(&id).await.map_err(opening)
+        self.engine.delete(&id).await.map_err(to_provider_error)
     }
 
-    async fn all_of(&self, volume: &str) -> Result<Vec<String>> {
-        let all = self.engine.list().await.map_err(opening)?;
-        let is_its = |label: Option<&String>| label.is_some_and(|of| of == volume);
-        let its = all.iter().filter(|info| is_its(info.labels.get(KEEPER)));
-        Ok(its.map(|info| info.id.to_string()).collect())
+    async fn list(&self, volume: &str) -> Result<Vec<String>> {
+        let all = self.engine.list().await.map_err(to_provider_error)?;
+        let is_own =
+            |label: Option<&String>| label.is_some_and(|label_volume| label_volume == volume);
+        let own = all
+            .iter()
+            .filter(|info| is_own(info.labels.get(VOLUME_LABEL)));
+        Ok(own.map(|info| info.id.to_string()).collect())
     }
 }
 
-fn opening(error: EngineError) -> ProviderError {
+fn to_provider_error(error: EngineError) -> ProviderError {
     provider_error(Verb::OpenVolume, error)
 }

@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::RootCertStore;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
@@ -12,9 +10,7 @@ use sandyard_tls::roots;
 
 use super::CONNECT_TIMEOUT;
 use crate::CallTimeouts;
-
-/// How long an unused connection stays open, and how often a silent one is probed.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+use crate::http_client::client_builder;
 
 /// Creates the token of each request.
 #[derive(Clone)]
@@ -63,10 +59,10 @@ impl NodeConfig {
 
     /// The parsed address.
     pub(super) fn base(&self) -> Result<Url> {
-        let invalid = |why: &str| {
+        let invalid = |reason: &str| {
             ProviderError::new(
                 ProviderErrorKind::Invalid,
-                format!("`{}` is not a valid address of a node: {why}", self.url),
+                format!("`{}` is not a valid address of a node: {reason}", self.url),
             )
         };
         let url = Url::parse(&self.url).map_err(|error| invalid(&error.to_string()))?;
@@ -92,14 +88,9 @@ impl NodeConfig {
             }
             None => roots::host_roots(),
         };
-        Client::builder()
-            .tls_backend_preconfigured(roots::client_config(roots))
-            // The token is for the node alone.
+        // The token is for the node alone.
+        client_builder(roots::client_config(roots), CONNECT_TIMEOUT)
             .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE)
             .build()
             .map_err(|error| invalid("the client of the node cannot be set up").source(error))
     }

@@ -18,17 +18,15 @@ mod tunnel;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use sandyard_core::SandboxId;
-use sandyard_provider::{
-    Answer, Call, ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb,
-};
+use sandyard_provider::{Answer, Call, ProviderInfo, Result, Verb};
 use serde::{Deserialize, Serialize};
 
-use crate::CallTimeouts;
+use crate::{CallTimeouts, http_client};
 pub use config::{NodeConfig, Token};
 pub use serve::{INFO, refusal, serve_import, serve_verb};
 pub use tunnel::{UPGRADE, splice, tunnel};
@@ -161,19 +159,7 @@ impl Node {
 }
 
 /// Reads an answer's body, up to [`MAX_ANSWER`].
-async fn collect(what: &str, mut response: Response) -> Result<Bytes> {
-    let mut body = BytesMut::new();
-    loop {
-        let piece = response.chunk().await;
-        match piece.map_err(|failure| error::unsent(what, failure))? {
-            Some(piece) if body.len() + piece.len() > MAX_ANSWER => {
-                return Err(ProviderError::new(
-                    ProviderErrorKind::Failed,
-                    format!("the node's answer to `{what}` is over {MAX_ANSWER} bytes"),
-                ));
-            }
-            Some(piece) => body.extend_from_slice(&piece),
-            None => return Ok(body.freeze()),
-        }
-    }
+async fn collect(what: &str, response: Response) -> Result<Bytes> {
+    let unsent = |failure| error::unsent(what, failure);
+    http_client::read_body(response, what, MAX_ANSWER, unsent).await
 }

@@ -1,20 +1,20 @@
-//! The points of one instance, packed: a thousand instances have to fit into little memory.
+//! The points of one instance, packed: the points of a thousand instances must fit into little memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use sandyard_provider::UsagePoint;
 
-/// How far back points are kept.
-pub(super) const KEPT: Duration = Duration::from_secs(3600);
+/// How long points are retained.
+pub(super) const RETENTION: Duration = Duration::from_secs(3600);
 
-/// Most points, however often they come.
-const MOST: usize = 730;
+/// Maximum number of points, however often they are added.
+const MAX_POINTS: usize = 730;
 
-/// By how many points the memory grows: doubling would waste half of it.
-const STEP: usize = 73;
+/// Number of points by which the memory grows: doubling would waste half of it.
+const GROWTH: usize = 73;
 
-/// A time is kept in these units, since the moment the ring's numbers count from.
+/// Unit of the packed times, which count from the epoch of the history.
 const TIME_UNIT_MS: i64 = 100;
 const PAGE: u64 = 4096;
 
@@ -34,26 +34,26 @@ struct Packed {
 }
 
 impl Points {
-    /// Adds the newest point. CallTimeouts count from `epoch_ms`.
+    /// Adds the newest point. Packed times count from `epoch_ms`.
     pub(super) fn push(&mut self, epoch_ms: i64, point: &UsagePoint) {
-        self.forget_before(epoch_ms, point.at_ms - KEPT.as_millis() as i64);
-        if self.0.len() >= MOST {
+        self.forget_before(epoch_ms, point.at_ms - RETENTION.as_millis() as i64);
+        if self.0.len() >= MAX_POINTS {
             self.0.pop_front();
         }
         if self.0.len() == self.0.capacity() {
-            self.0.reserve_exact(STEP);
+            self.0.reserve_exact(GROWTH);
         }
         self.0.push_back(Packed {
             at: units_since(epoch_ms, point.at_ms),
             memory_pages: pages(point.memory_bytes),
             cache_pages: pages(point.cache_bytes),
             disk_pages: pages(point.disk_bytes),
-            // As a cast does it: at most what fits.
+            // A cast saturates at the largest value.
             cpu: (point.cpu_percent * 100.0).round() as u16,
         });
     }
 
-    /// Drops what is older than a moment.
+    /// Drops points before a time.
     pub(super) fn forget_before(&mut self, epoch_ms: i64, ms: i64) {
         let oldest = units_since(epoch_ms, ms);
         while self.0.front().is_some_and(|point| point.at < oldest) {
@@ -64,7 +64,7 @@ impl Points {
         }
     }
 
-    /// The points between two moments, both included, oldest first.
+    /// The points between two times, both included, oldest first.
     pub(super) fn between(&self, epoch_ms: i64, from_ms: i64, to_ms: i64) -> Vec<UsagePoint> {
         let unpacked = self.0.iter().map(|packed| UsagePoint {
             at_ms: epoch_ms + i64::from(packed.at) * TIME_UNIT_MS,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_comes_out_as_it_went_in() {
+    fn a_point_survives_packing() {
         let mut points = Points::default();
         points.push(EPOCH, &point(EPOCH + 5000));
         let out = points.between(EPOCH, EPOCH, EPOCH + 5000);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_held_to_it() {
+    fn values_out_of_range_are_clamped() {
         let mut points = Points::default();
         points.push(
             EPOCH,
@@ -127,12 +127,12 @@ mod tests {
             },
         );
         let out = points.between(EPOCH, i64::MIN, i64::MAX);
-        assert_eq!(out[0].at_ms, EPOCH, "a clock that was set back");
+        assert_eq!(out[0].at_ms, EPOCH, "the clock was set back");
         assert!((out[0].cpu_percent - 655.35).abs() < 0.01);
     }
 
     #[test]
-    fn an_hour_of_a_thousand_fits_into_25_mib_and_nothing_older_stays() {
+    fn a_thousand_instances_fit_into_25_mib_and_old_points_are_dropped() {
         let mut points = Points::default();
         for tick in 0..2000 {
             points.push(EPOCH, &point(EPOCH + tick * 5000));
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn points_that_come_too_often_are_bounded_too() {
+    fn frequent_points_are_bounded_too() {
         let mut points = Points::default();
         for tick in 0..10_000 {
             points.push(EPOCH, &point(EPOCH + tick * 100));
         }
-        assert_eq!(points.between(EPOCH, i64::MIN, i64::MAX).len(), MOST);
+        assert_eq!(points.between(EPOCH, i64::MIN, i64::MAX).len(), MAX_POINTS);
     }
 }

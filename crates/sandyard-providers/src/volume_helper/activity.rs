@@ -1,56 +1,56 @@
-//! Whether somebody is at the agent of a volume.
+//! Whether the agent of a volume helper is in use.
 
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{AgentClient, Endpoint};
 
-/// How often in a row one must have been silent before that counts.
-const TIMES: u32 = 3;
+/// How many consecutive checks must fail before a helper counts as silent.
+const MIN_FAILURES: u32 = 3;
 
-/// What an agent says of those who are at it.
+/// The activity of a helper's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
-    /// Somebody is.
+    /// It runs processes or serves streams.
     Busy,
-    /// Nobody has been for so long.
+    /// Nothing has used it for this duration.
     Idle(Duration),
-    /// It does not answer: it is gone, or whoever leads to it has too much to do just now.
+    /// It does not answer: it is gone, or the connection to it is overloaded.
     Silent,
 }
 
-/// Asks the agent of a volume.
-pub(crate) async fn activity(endpoint: &Endpoint, asked_within: Duration) -> Activity {
+/// Asks the agent for its activity.
+pub(crate) async fn activity(endpoint: &Endpoint, timeout: Duration) -> Activity {
     let agent = AgentClient::new(endpoint.clone());
-    match tokio::time::timeout(asked_within, agent.activity()).await {
-        Ok(Ok(now)) if now.processes == 0 && now.streams == 0 => {
-            Activity::Idle(Duration::from_millis(now.idle_ms))
+    match tokio::time::timeout(timeout, agent.activity()).await {
+        Ok(Ok(activity)) if activity.processes == 0 && activity.streams == 0 => {
+            Activity::Idle(Duration::from_millis(activity.idle_ms))
         }
         Ok(Ok(_)) => Activity::Busy,
         _ => Activity::Silent,
     }
 }
 
-/// One that did not answer.
+/// The failed checks of a helper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Silence {
     since: Instant,
-    times: u32,
+    failures: u32,
 }
 
 impl Default for Silence {
     fn default() -> Self {
         Self {
             since: Instant::now(),
-            times: 0,
+            failures: 0,
         }
     }
 }
 
 impl Silence {
-    /// Counts once more; says whether it is of no use to anybody by now.
-    pub(crate) fn is_long(&mut self, least: Duration) -> bool {
-        self.times += 1;
-        self.times >= TIMES && self.since.elapsed() >= least
+    /// Counts a failed check; returns whether the helper has been silent for `min_duration`.
+    pub(crate) fn is_long(&mut self, min_duration: Duration) -> bool {
+        self.failures += 1;
+        self.failures >= MIN_FAILURES && self.since.elapsed() >= min_duration
     }
 }
 
@@ -59,18 +59,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_silence_is_not_the_end() {
+    fn a_single_failed_check_does_not_count() {
         let mut silence = Silence::default();
         assert!(!silence.is_long(Duration::ZERO));
         assert!(!silence.is_long(Duration::ZERO));
-        assert!(silence.is_long(Duration::ZERO), "several are");
-        assert!(!silence.is_long(Duration::MAX), "for long enough");
+        assert!(silence.is_long(Duration::ZERO), "several checks failed");
+        assert!(!silence.is_long(Duration::MAX), "not long enough");
     }
 
     #[tokio::test]
-    async fn nobody_there_is_silence_and_not_idleness() {
+    async fn an_agent_that_cannot_be_reached_is_silent_and_not_idle() {
         let endpoint = Endpoint::Unix("/nowhere/agent.sock".into());
-        let said = activity(&endpoint, Duration::from_secs(1)).await;
-        assert_eq!(said, Activity::Silent);
+        let observed = activity(&endpoint, Duration::from_secs(1)).await;
+        assert_eq!(observed, Activity::Silent);
     }
 }

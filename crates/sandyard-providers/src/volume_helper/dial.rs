@@ -1,4 +1,4 @@
-//! The way to the agent of a volume.
+//! Dials the agent of a volume.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use sandyard_agent_client::{Dial, Dialling};
 
 use super::VolumeHelpers;
 
-/// The way to the agent of a volume, whichever keeper that is by now.
+/// Dials the agent of a volume through its current helper.
 pub(super) struct HelperDialler {
     pub(super) name: String,
     pub(super) volume: String,
-    pub(super) keepers: VolumeHelpers,
+    pub(super) helpers: VolumeHelpers,
 }
 
 impl Dial for HelperDialler {
@@ -20,8 +20,8 @@ impl Dial for HelperDialler {
 
     fn dial(&self) -> Dialling<'_> {
         Box::pin(async {
-            let reached = self.keepers.0.reach_in_time(&self.volume).await;
-            reached.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))
+            let connection = self.helpers.0.connect_in_time(&self.volume).await;
+            connection.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))
         })
     }
 }

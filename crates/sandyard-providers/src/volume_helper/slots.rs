@@ -1,4 +1,4 @@
-//! How many keepers there are at once. When there are as many as may be, the one that was idle longest makes room.
+//! Bounds the number of volume helpers. At the limit, the one that was idle longest is deleted for a new one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,74 +8,76 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use super::{Activity, Shared, Slot, VolumeHelper, activity};
 
-/// Most keepers of one process.
-const MOST: usize = 32;
-/// Who opened a volume within this time is about to ask something of it.
+/// Maximum number of volume helpers of one process.
+const MAX_HELPERS: usize = 32;
+/// A helper that was opened within this time is about to be used.
 const JUST_OPENED: Duration = Duration::from_millis(500);
-/// How long an agent may take to say whether it is busy, while somebody waits for its place.
-const ASKED_WITHIN: Duration = Duration::from_secs(1);
+/// How long an agent may take to report its activity while another helper waits for the slot.
+const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The places of keepers.
+/// The slots of volume helpers.
 #[derive(Debug)]
 pub(super) struct Slots(Arc<Semaphore>);
 
 impl Default for Slots {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MOST)))
+        Self(Arc::new(Semaphore::new(MAX_HELPERS)))
     }
 }
 
-/// A keeper that can go, held so that nobody begins with it.
+/// An idle helper, locked so that nothing starts to use it.
 struct Idle {
     volume: String,
     slot: Slot,
-    kept: OwnedMutexGuard<Option<VolumeHelper>>,
+    current: OwnedMutexGuard<Option<VolumeHelper>>,
     since: Duration,
 }
 
 impl Shared {
-    /// A place for a new keeper: a free one, or that of the idlest keeper, which is deleted.
-    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit> {
-        if let Ok(place) = self.room.0.clone().try_acquire_owned() {
-            return Ok(place);
+    /// A slot for a new helper: a free one, or that of the helper that was idle longest, which is deleted.
+    pub(super) async fn acquire(&self) -> Result<OwnedSemaphorePermit> {
+        if let Ok(permit) = self.capacity.0.clone().try_acquire_owned() {
+            return Ok(permit);
         }
         let full = || {
-            let message = format!("all {MOST} keepers of volumes are busy");
+            let message = format!("all {MAX_HELPERS} volume helpers are busy");
             ProviderError::new(ProviderErrorKind::NoCapacity, message)
         };
         let mut idlest = self.idlest().await.ok_or_else(full)?;
-        if let Some(keeper) = idlest.kept.as_ref() {
-            self.house.remove(&keeper.id).await?;
+        if let Some(helper) = idlest.current.as_ref() {
+            self.backend.remove(&helper.id).await?;
         }
-        let keeper = idlest.kept.take().ok_or_else(full)?;
-        drop(idlest.kept);
+        let helper = idlest.current.take().ok_or_else(full)?;
+        drop(idlest.current);
         self.forget(&idlest.volume, &idlest.slot);
-        Ok(keeper.place)
+        Ok(helper.permit)
     }
 
-    /// The keeper that nobody has been at for longest; none: somebody is at each.
+    /// The helper that was idle longest; `None` when all are in use.
     async fn idlest(&self) -> Option<Idle> {
         let slots: Vec<(String, Slot)> = self.slots().clone().into_iter().collect();
         let mut idlest: Option<Idle> = None;
         for (volume, slot) in slots {
-            // One that is locked is being made or opened, perhaps by who asks.
-            let Ok(kept) = slot.clone().try_lock_owned() else {
+            // A locked slot is being created or opened, perhaps by this caller.
+            let Ok(current) = slot.clone().try_lock_owned() else {
                 continue;
             };
-            let Some(keeper) = kept.as_ref() else {
+            let Some(helper) = current.as_ref() else {
                 continue;
             };
-            // One that is silent is looked after by whoever watches it.
-            let Activity::Idle(idle) = activity(&keeper.endpoint, ASKED_WITHIN).await else {
+            // The task that watches a silent helper deletes it.
+            let Activity::Idle(idle) = activity(&helper.endpoint, ACTIVITY_TIMEOUT).await else {
                 continue;
             };
-            let since = idle.min(keeper.opened.elapsed());
-            let least = idlest.as_ref().map_or(JUST_OPENED, |one| one.since);
-            if since >= least {
+            let since = idle.min(helper.opened_at.elapsed());
+            let min_idle = idlest
+                .as_ref()
+                .map_or(JUST_OPENED, |candidate| candidate.since);
+            if since >= min_idle {
                 idlest = Some(Idle {
                     volume,
                     slot,
-                    kept,
+                    current,
                     since,
                 });
             }

@@ -1,11 +1,11 @@
-//! The way into an instance, and shell lines that are run there.
+//! Access to an instance's agent, and shell lines that run there.
 
 use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_agent_client::{AgentClient, ClientError, Output, RunOptions};
 use sandyard_provider::AgentAddress;
 use sandyard_provider::prelude::*;
 
-/// Where the agent of an instance is that was made with the token of `env::spec`.
+/// The address of the agent of an instance that was created with the token of `env::spec`.
 pub(crate) fn address(id: &str) -> AgentAddress {
     AgentAddress {
         id: id.to_owned(),
@@ -27,7 +27,7 @@ pub(crate) async fn run(agent: &AgentClient, line: &str) -> Result<Output, Clien
     agent.run(process, &RunOptions::default()).await
 }
 
-/// What a shell line prints, without the end of its last line.
+/// The output of a shell line, without the last line feed.
 pub(crate) async fn printed(agent: &AgentClient, line: &str) -> String {
     text(&run(agent, line).await.expect("a command").stdout)
 }

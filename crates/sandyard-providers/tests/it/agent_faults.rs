@@ -1,5 +1,5 @@
-//! The way into an instance of a cloud on a bad day: a command is run once or not at all, a file is read whole or not at all, and
-//! whoever asked is told by kind what went wrong.
+//! Access to a cloud instance with faults: a command runs once or not at all, a file is read completely or not at all, and the
+//! caller gets the kind of the error.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,76 +16,76 @@ use crate::daytona_fake_api::FakeApi as OfDaytona;
 use crate::e2b_fake_api::FakeApi as OfE2b;
 use crate::faults::{Fault, Faults};
 
-/// More than arrives in one piece when that is slow.
+/// More than fits into one piece of a slow answer.
 const TEXT: &str = "seq 300";
 const FILE: &str = "/tmp/read";
 
-/// What is told of a call that went wrong.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// Nothing: it went well.
+enum CallResult {
+    /// Success.
     Well,
     /// The connection ended.
     Closed,
-    /// Nothing came in time.
+    /// A timeout.
     Late,
-    /// A status, by its code.
+    /// An HTTP status, by its code.
     Refused(Code),
 }
 
-/// How often a command ran whose fault has struck.
+/// How often a command ran that met a fault.
 #[derive(Clone, Copy, Debug)]
 enum Ran {
     Never,
     Once,
 }
 
-fn told<T>(result: &Result<T, ClientError>) -> Told {
+fn answer<T>(result: &Result<T, ClientError>) -> CallResult {
     match result {
-        Ok(_) => Told::Well,
-        // Nobody said within its time that the agent is there.
+        Ok(_) => CallResult::Well,
+        // The health check timed out.
         Err(ClientError::Connect { source, .. }) if source.kind() == ErrorKind::TimedOut => {
-            Told::Late
+            CallResult::Late
         }
-        // Never connected, or cut off before the first word: to a caller it is the same.
-        Err(ClientError::Closed { .. } | ClientError::Connect { .. }) => Told::Closed,
-        Err(ClientError::Timeout { .. }) => Told::Late,
-        Err(ClientError::Remote { code, .. }) => Told::Refused(*code),
+        // Never connected, or disconnected before the first byte: the same for the caller.
+        Err(ClientError::Closed { .. } | ClientError::Connect { .. }) => CallResult::Closed,
+        Err(ClientError::Timeout { .. }) => CallResult::Late,
+        Err(ClientError::Remote { code, .. }) => CallResult::Refused(*code),
         Err(other) => panic!("told as {other:?}"),
     }
 }
 
-/// Runs a command and reads a file while the way is spoilt.
-async fn go(agent: &AgentClient, name: &str) -> (Told, Told) {
+/// Runs a command and reads a file while faults are injected.
+async fn go(agent: &AgentClient, name: &str) -> (CallResult, CallResult) {
     let process = ProcessConfig {
         cmd: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), format!("echo {name} >> ~/ran; {TEXT}")],
         ..ProcessConfig::default()
     };
     let options = RunOptions {
-        // What hangs is not waited for that long; all else has time, however busy the machine is.
+        // A hanging call has a short timeout; everything else has a long one, however busy the machine is.
         timeout: Duration::from_secs(if name.contains("hang") { 2 } else { 120 }),
         ..RunOptions::default()
     };
     let ran = agent.run(process, &options).await;
     let read = agent.read_to_vec(FILE, 1 << 20).await;
-    let whole = whole();
+    let complete = complete();
     if let Ok(output) = &ran {
-        assert_eq!(output.stdout, whole, "{name}: a part of the output");
+        assert_eq!(output.stdout, complete, "{name}: a part of the output");
     }
     if let Ok(content) = &read {
-        assert_eq!(*content, whole, "{name}: a part of the file");
+        assert_eq!(*content, complete, "{name}: a part of the file");
     }
-    (told(&ran), told(&read))
+    (answer(&ran), answer(&read))
 }
 
-fn whole() -> Vec<u8> {
+fn complete() -> Vec<u8> {
     let lines: String = (1..=300).map(|number| format!("{number}\n")).collect();
     lines.into_bytes()
 }
 
-/// Sees that the way is good again, and how often the command ran meanwhile.
-async fn look(agent: &AgentClient, name: &str, ran: Ran) {
+/// Checks that calls succeed again, and how often the command ran meanwhile.
+async fn inspection(agent: &AgentClient, name: &str, ran: Ran) {
     let runs = agent_client::printed(agent, &format!("grep -cx {name} ~/ran; true")).await;
     let expected = match ran {
         Ran::Never => "0",
@@ -93,10 +93,10 @@ async fn look(agent: &AgentClient, name: &str, ran: Ran) {
     };
     assert_eq!(runs, expected, "{name}");
     let content = agent.read_to_vec(FILE, 1 << 20).await;
-    assert_eq!(content.expect("read"), whole(), "{name}");
+    assert_eq!(content.expect("read"), complete(), "{name}");
 }
 
-/// Puts down what is read.
+/// Writes the file.
 async fn prepare(agent: &AgentClient) {
     agent_client::printed(agent, &format!("touch ~/ran; {TEXT} > {FILE}")).await;
 }
@@ -116,39 +116,39 @@ async fn to_an_instance_of_e2b() {
     prepare(&agent).await;
     let status = |status| Fault::status(status, ("", ""), "as the test wanted");
     for (name, fault, expected, ran) in [
-        ("refused", Fault::Refuse, Told::Closed, Ran::Never),
+        ("refused", Fault::Refuse, CallResult::Closed, Ran::Never),
         (
             "many",
             status(429),
-            Told::Refused(Code::ResourceExhausted),
+            CallResult::Refused(Code::ResourceExhausted),
             Ran::Never,
         ),
         (
             "broken",
             status(500),
-            Told::Refused(Code::Internal),
+            CallResult::Refused(Code::Internal),
             Ran::Never,
         ),
         (
             "nobody",
             status(502),
-            Told::Refused(Code::Unavailable),
+            CallResult::Refused(Code::Unavailable),
             Ran::Never,
         ),
-        ("hang", Fault::Hang, Told::Late, Ran::Never),
-        ("half", Fault::Half, Told::Closed, Ran::Once),
-        ("lost", Fault::Lose, Told::Closed, Ran::Once),
+        ("hang", Fault::Hang, CallResult::Late, Ran::Never),
+        ("half", Fault::Half, CallResult::Closed, Ran::Once),
+        ("lost", Fault::Lose, CallResult::Closed, Ran::Once),
         (
             "slow",
             Fault::Slow(Duration::from_millis(1)),
-            Told::Well,
+            CallResult::Well,
             Ran::Once,
         ),
     ] {
         faults.set(fault);
         assert_eq!(go(&agent, name).await, (expected, expected), "{name}");
         faults.set(Fault::None);
-        look(&agent, name, ran).await;
+        inspection(&agent, name, ran).await;
     }
     provider.delete(&id).await.expect("delete");
     counterpart.finish().await;
@@ -163,39 +163,59 @@ async fn to_an_instance_of_daytona() {
     let agent = agent_client::agent(&provider, &id).await;
     prepare(&agent).await;
     for (name, fault, expected, ran) in [
-        ("cut", json!({"kind": "reset"}), Told::Closed, Ran::Never),
+        (
+            "cut",
+            json!({"kind": "reset"}),
+            CallResult::Closed,
+            Ran::Never,
+        ),
         (
             "many",
             json!({"status": 429}),
-            Told::Refused(Code::ResourceExhausted),
+            CallResult::Refused(Code::ResourceExhausted),
             Ran::Never,
         ),
         (
             "broken",
             json!({"status": 500}),
-            Told::Refused(Code::Internal),
+            CallResult::Refused(Code::Internal),
             Ran::Never,
         ),
         (
             "nobody",
             json!({"status": 502}),
-            Told::Refused(Code::Unavailable),
+            CallResult::Refused(Code::Unavailable),
             Ran::Never,
         ),
-        ("hang", json!({"kind": "hang"}), Told::Late, Ran::Never),
-        ("half", json!({"kind": "half"}), Told::Closed, Ran::Once),
-        ("lost", json!({"kind": "lost"}), Told::Closed, Ran::Once),
+        (
+            "hang",
+            json!({"kind": "hang"}),
+            CallResult::Late,
+            Ran::Never,
+        ),
+        (
+            "half",
+            json!({"kind": "half"}),
+            CallResult::Closed,
+            Ran::Once,
+        ),
+        (
+            "lost",
+            json!({"kind": "lost"}),
+            CallResult::Closed,
+            Ran::Once,
+        ),
         (
             "slow",
             json!({"kind": "slow", "pause": 0.001}),
-            Told::Well,
+            CallResult::Well,
             Ran::Once,
         ),
     ] {
         counterpart.fault("preview", 999, fault).await;
         assert_eq!(go(&agent, name).await, (expected, expected), "{name}");
         counterpart.no_faults().await;
-        look(&agent, name, ran).await;
+        inspection(&agent, name, ran).await;
     }
     provider.delete(&id).await.expect("delete");
 }

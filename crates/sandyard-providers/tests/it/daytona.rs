@@ -1,4 +1,4 @@
-//! Daytona: its counterpart, which the official SDK drives through the same calls. Needs root.
+//! Daytona: a substitute that the official SDK drives through the same calls. Needs root.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use crate::agent_client::{agent, run, text};
 use crate::daytona_fake_api::{FakeApi, KEY};
 use crate::env;
 
-/// What Daytona cannot do, and is not claimed.
+/// Checks that Daytona cannot pass; it does not claim these capabilities.
 const SKIPPED: [&str; 15] = [
     "limits_out_of_range_are_invalid",
-    "there_is_a_point_soon_after_a_create",
-    "nothing_is_counted_while_it_is_paused",
-    "what_is_not_there_has_no_history",
+    "the_history_has_a_point_soon_after_a_create",
+    "a_pause_leaves_earlier_points_unchanged",
+    "a_missing_instance_has_no_history",
     "a_fork_is_an_instance_of_its_own",
-    "the_difference_of_a_new_instance_can_be_asked",
+    "a_new_instance_has_no_differences",
     "an_archive_becomes_a_template",
-    "what_is_no_archive_is_invalid",
-    "a_fork_has_the_files_and_the_difference_tells_them",
+    "an_invalid_archive_or_name_is_refused",
+    "a_fork_has_the_files_and_the_difference_lists_them",
     "a_missing_volume_is_not_found",
-    "odd_mounts_and_volumes_are_invalid",
-    "a_volume_is_deleted_when_no_instance_has_it",
+    "bad_mounts_and_volumes_are_invalid",
+    "a_volume_is_deleted_when_no_instance_mounts_it",
     "a_volume_is_shared_and_outlives_its_instances",
     "stops_and_forks_keep_a_volume",
-    "files_are_reached_without_instances",
+    "files_are_accessible_without_instances",
 ];
 
-/// What only machines can.
+/// Checks of virtual machines only.
 const OF_MACHINES: [&str; 6] = [
     "pausing_and_resuming_can_be_repeated",
-    "what_the_state_does_not_allow_is_a_conflict",
+    "calls_in_the_wrong_state_are_conflicts",
     "every_state_can_be_deleted",
-    "reading_while_it_pauses_always_finds_it",
+    "reads_find_an_instance_while_it_is_paused_and_resumed",
     "egress_can_be_changed_across_a_pause",
     "a_command_goes_on_after_a_pause",
 ];
 
-/// What an instance is made from: its snapshot decides about its limits.
+/// The spec of an instance: its snapshot decides the limits.
 pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     InstanceSpec {
         limits: provider.info().default_limits.clone(),
@@ -51,13 +51,13 @@ pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     }
 }
 
-/// What a shell line prints.
+/// The output of a shell line.
 pub(crate) async fn sh(agent: &AgentClient, line: &str) -> Result<String, ClientError> {
     Ok(text(&run(agent, line).await?.stdout))
 }
 
-/// What others have made with the same account: by hand, and through an installation of another name.
-async fn strangers(counterpart: &FakeApi) -> Vec<String> {
+/// Sandboxes of others with the same account: created by hand, and by an installation of another name.
+async fn create_foreign_instances(counterpart: &FakeApi) -> Vec<String> {
     let bare = counterpart.ask("POST", "/sandbox", json!({})).await;
     let labels = json!({"labels": {"sandyard.installation": "another", "sandyard.sandbox": "x"}});
     let others = counterpart.ask("POST", "/sandbox", labels).await;
@@ -66,52 +66,58 @@ async fn strangers(counterpart: &FakeApi) -> Vec<String> {
         .to_vec()
 }
 
-/// Makes a sandbox that has `kept` in a file of its home.
-pub(crate) async fn one_with_a_file(provider: &dyn Provider) -> String {
+/// Creates a sandbox with `kept` in a file of its home directory.
+pub(crate) async fn create_with_file(provider: &dyn Provider) -> String {
     let made = provider.create(&spec(provider, "one")).await;
     let id = made.expect("create").id;
-    let said = sh(&agent(provider, &id).await, "echo kept > ~/file").await;
-    said.expect("a command");
+    let output = sh(&agent(provider, &id).await, "echo kept > ~/file").await;
+    output.expect("a command");
     id
 }
 
-/// Waits until the API itself says that a sandbox is in a state.
+/// Waits until the API reports a state of a sandbox.
 pub(crate) async fn until(counterpart: &FakeApi, id: &str, state: &str) {
-    let look = async {
+    let inspection = async {
         loop {
             let path = format!("/sandbox/{id}");
-            let told = counterpart.ask("GET", &path, Value::Null).await;
-            if told["state"] == state {
+            let reported = counterpart.ask("GET", &path, Value::Null).await;
+            if reported["state"] == state {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(120), look).await;
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(120), inspection).await;
     waited.unwrap_or_else(|_| panic!("`{id}` does not become {state}"));
 }
 
-async fn conforms(change: impl Fn(&mut DaytonaConfig), are_machines: bool) {
+async fn conforms(change: impl Fn(&mut DaytonaConfig), are_vms: bool) {
     let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     change(&mut config);
     let provider = Arc::new(Daytona::connect(config).await.expect("connect"));
-    let strangers = strangers(&counterpart).await;
+    let create_foreign_instances = create_foreign_instances(&counterpart).await;
     let options = Options {
         limits: provider.info().default_limits.clone(),
-        foreign_instances: strangers.clone(),
+        foreign_instances: create_foreign_instances.clone(),
         ..Options::default()
     };
     let report = conformance::run(provider.clone(), &options).await;
     report.assert();
     for (name, outcome) in &report.0 {
         let is_skipped = *outcome == Outcome::Skipped;
-        let is_beyond = SKIPPED.contains(name) || (!are_machines && OF_MACHINES.contains(name));
+        let is_beyond = SKIPPED.contains(name) || (!are_vms && OF_MACHINES.contains(name));
         assert_eq!(is_skipped, is_beyond, "{name}\n{report}");
     }
-    for id in strangers {
-        provider.delete(&id).await.expect("nothing of ours");
-        let stopped = provider.stop(&id).await.expect_err("not ours");
+    for id in create_foreign_instances {
+        provider
+            .delete(&id)
+            .await
+            .expect("not an instance of this installation");
+        let stopped = provider
+            .stop(&id)
+            .await
+            .expect_err("another installation's");
         assert_eq!(stopped.kind, ProviderErrorKind::NotFound);
         until(&counterpart, &id, "started").await;
     }
@@ -122,9 +128,9 @@ async fn conformance() {
     conforms(|_| (), false).await;
 }
 
-/// Snapshots of virtual machines can be paused with their memory.
+/// Sandboxes of virtual machine snapshots can be paused with their memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_of_what_can_be_paused() {
+async fn conformance_of_virtual_machines() {
     let is_a_machine = |config: &mut DaytonaConfig| {
         config.snapshot = Some("daytona-vm-small".to_owned());
     };
@@ -132,7 +138,7 @@ async fn conformance_of_what_can_be_paused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_says_where_it_is_and_keeps_its_key_to_itself() {
+async fn the_location_is_reported_and_the_key_is_hidden() {
     let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     assert!(!format!("{config:?}").contains(KEY));
@@ -158,7 +164,7 @@ async fn it_says_where_it_is_and_keeps_its_key_to_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_found_again_after_others_restarted_its_sandbox() {
+async fn an_agent_is_found_after_its_sandbox_was_restarted_elsewhere() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = provider
@@ -179,14 +185,14 @@ async fn an_agent_is_found_again_after_others_restarted_its_sandbox() {
         counterpart.ask("POST", &path, Value::Null).await;
         until(&counterpart, &id, state).await;
     }
-    // A server that comes later knows nothing of the links and agents of the one before.
+    // A later server knows nothing about the links and agents of the first.
     let later = counterpart.provider("mine").await;
     let new = agent(&later, &id).await;
     assert_eq!(sh(&new, "cat ~/file").await.expect("a command"), "kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_gone_is_started_again() {
+async fn a_killed_agent_is_started_again() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = provider
@@ -195,7 +201,7 @@ async fn an_agent_that_is_gone_is_started_again() {
         .expect("create")
         .id;
     let first = agent(&provider, &id).await;
-    // Its own parent is the session's shell; all of it ends, and with it the answer.
+    // The agent's parent is the shell of the session; everything ends, and with it the answer.
     let _ = sh(&first, "pkill -KILL -f -- '--listen 0.0.0.0:9983'").await;
     let later = counterpart.provider("mine").await;
     let second = agent(&later, &id).await;
@@ -215,19 +221,19 @@ async fn ports_are_reached_without_the_agent() {
     let line = "cd /tmp && echo hello > page && (setsid python3 -m http.server 8123 >/dev/null 2>&1 &) ; \
                 until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 8123))' 2>/dev/null; do :; done";
     sh(&agent, line).await.expect("a server");
-    let Endpoint::Custom(way) = agent.endpoint() else {
-        panic!("a way of its own");
+    let Endpoint::Custom(dialler) = agent.endpoint() else {
+        panic!("a custom dialler");
     };
-    assert!(!way.is_host_connection());
-    // Its links lead to what Daytona has there too, which is not for who comes to see a page.
+    assert!(!dialler.is_host_connection());
+    // Its links also lead to ports of Daytona itself, which are not for visitors of a preview.
     for own in [2280, 22220, 22222, 9983] {
-        let refused = way.dial_port(own).expect("a way").await;
+        let refused = dialler.dial_port(own).expect("a dialler").await;
         let refused = refused.expect_err("closed").kind();
         assert_eq!(refused, std::io::ErrorKind::ConnectionRefused, "{own}");
     }
-    let mut port = way
+    let mut port = dialler
         .dial_port(8123)
-        .expect("a way")
+        .expect("a dialler")
         .await
         .expect("a connection");
     let mut request = "GET /page HTTP/1.1\r\nConnection: close\r\n".to_owned();

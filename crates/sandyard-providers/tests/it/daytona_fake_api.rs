@@ -1,4 +1,4 @@
-//! Something that is Daytona as far as its official SDK can tell, in a process of its own (`tests/daytona`).
+//! A substitute for Daytona that the official SDK accepts, in its own process (`tests/daytona`).
 
 use std::env;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use sandyard_core::Limits;
 use sandyard_providers::{CallTimeouts, Daytona, DaytonaConfig};
 use serde_json::Value;
 
-/// The key it takes.
+/// The key that it accepts.
 pub(crate) const KEY: &str = "dtn_key_of_the_tests";
 
-/// A running counterpart; gone with all of its sandboxes when dropped.
+/// A running substitute; its sandboxes are deleted when it is dropped.
 pub(crate) struct FakeApi {
     process: Child,
     url: String,
@@ -27,7 +27,7 @@ impl FakeApi {
     pub(crate) async fn start() -> Self {
         let state = tempfile::tempdir().expect("a folder");
         let log = tempfile::NamedTempFile::new().expect("a file");
-        let (process, url) = begin(state.path(), log.path());
+        let (process, url) = start_process(state.path(), log.path());
         Self {
             process,
             url,
@@ -36,20 +36,20 @@ impl FakeApi {
         }
     }
 
-    /// Ends it the hard way.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         self.process.kill().expect("killed");
         self.process.wait().expect("gone");
     }
 
-    /// Starts it again with what it knew, at the same address.
+    /// Starts it again with its state, at the same address.
     pub(crate) fn restart(&mut self) {
-        let (process, url) = begin(self.state.path(), self.log.path());
+        let (process, url) = start_process(self.state.path(), self.log.path());
         assert_eq!(url, self.url, "the same address");
         self.process = process;
     }
 
-    /// What a provider of that installation is told.
+    /// The configuration of a provider of that installation.
     pub(crate) fn config(&self, installation: &str) -> DaytonaConfig {
         DaytonaConfig {
             api_key: KEY.to_owned(),
@@ -72,20 +72,20 @@ impl FakeApi {
         connected.expect("connect")
     }
 
-    /// Asks the API what no provider would.
+    /// Sends a request that no provider would send.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> Value {
         self.ask_at(&format!("{}{path}", self.url), method, body)
             .await
     }
 
-    /// Lets the next `count` requests of an operation meet a fault.
+    /// Injects a fault into the next `count` requests of an operation.
     pub(crate) async fn fault(&self, operation: &str, count: usize, mut fault: Value) {
         fault["match"] = operation.into();
         fault["count"] = count.into();
         self.ask_at(&self.control("fault"), "POST", fault).await;
     }
 
-    /// Takes away the faults that nothing has met.
+    /// Removes the remaining faults.
     pub(crate) async fn no_faults(&self) {
         let url = self.control("fault");
         self.ask_at(&url, "DELETE", Value::Null).await;
@@ -93,14 +93,14 @@ impl FakeApi {
 
     /// Puts a sandbox into the state `error`.
     pub(crate) async fn break_one(&self, id: &str, is_recoverable: bool) {
-        let asked = serde_json::json!({"sandboxId": id, "recoverable": is_recoverable});
-        self.ask_at(&self.control("error"), "POST", asked).await;
+        let call = serde_json::json!({"sandboxId": id, "recoverable": is_recoverable});
+        self.ask_at(&self.control("error"), "POST", call).await;
     }
 
     /// Gives its organization a maximum lifespan of sandboxes.
     pub(crate) async fn bound_life(&self, minutes: u64) {
-        let asked = serde_json::json!({"minutes": minutes});
-        self.ask_at(&self.control("lifespan"), "POST", asked).await;
+        let call = serde_json::json!({"minutes": minutes});
+        self.ask_at(&self.control("lifespan"), "POST", call).await;
     }
 
     fn control(&self, name: &str) -> String {
@@ -110,11 +110,11 @@ impl FakeApi {
 
     async fn ask_at(&self, url: &str, method: &str, body: Value) -> Value {
         let method = method.parse().expect("a method");
-        let mut asked = client().request(method, url).bearer_auth(KEY);
+        let mut call = client().request(method, url).bearer_auth(KEY);
         if !body.is_null() {
-            asked = asked.json(&body);
+            call = call.json(&body);
         }
-        let answer = asked.send().await.expect("an answer");
+        let answer = call.send().await.expect("an answer");
         assert!(answer.status().is_success(), "{url}: {}", answer.status());
         answer.json().await.unwrap_or_default()
     }
@@ -134,7 +134,7 @@ impl Drop for FakeApi {
         }
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        // It ends its server, what that left and the launcher, one after the other; killed, it would leave all of them.
+        // It ends its server, the remaining processes and the launcher in order; if it were killed, all of them would remain.
         let give_up = Instant::now() + Duration::from_secs(600);
         while Instant::now() < give_up {
             if !matches!(self.process.try_wait(), Ok(None)) {
@@ -155,7 +155,7 @@ fn client() -> reqwest::Client {
         .expect("a client")
 }
 
-fn begin(state: &Path, log: &Path) -> (Child, String) {
+fn start_process(state: &Path, log: &Path) -> (Child, String) {
     let root = root();
     let log = File::options().append(true).open(log).expect("a file");
     let mut process = Command::new(python())
@@ -163,7 +163,7 @@ fn begin(state: &Path, log: &Path) -> (Child, String) {
         .args(["--key", KEY, "--moment", "0.02", "--state"])
         .arg(state)
         .env("SANDYARD", program())
-        // The official clients are so large that to read them anew is most of the work of a start.
+        // The official clients are so large that importing them is most of the work of a start.
         .env_remove("PYTHONDONTWRITEBYTECODE")
         .env("PYTHONPYCACHEPREFIX", target().join("pycache"))
         .stdout(Stdio::piped())
@@ -191,11 +191,12 @@ fn target() -> PathBuf {
     target.expect("four directories up").to_owned()
 }
 
-/// An interpreter with what the counterpart needs: `$DAYTONA_PYTHON`, or one made here and kept from run to run.
+/// A Python interpreter with the substitute's requirements: `$DAYTONA_PYTHON`, or a virtual environment that is reused in later
+/// runs.
 fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
-        if let Some(python) = named("DAYTONA_PYTHON") {
+        if let Some(python) = from_env("DAYTONA_PYTHON") {
             return python;
         }
         let venv = target().join("venvs/daytona");
@@ -205,27 +206,34 @@ fn python() -> &'static Path {
             run("python3", &["-m", "venv", venv]);
         }
         let text = python.to_str().expect("a path of text");
-        let wanted = root().join("tests/daytona/requirements.txt");
-        let wanted = wanted.to_str().expect("a path of text");
-        let pip = ["-m", "pip", "install", "--quiet", "--requirement", wanted];
+        let requested = root().join("tests/daytona/requirements.txt");
+        let requested = requested.to_str().expect("a path of text");
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--requirement",
+            requested,
+        ];
         run(text, &pip);
         python
     })
 }
 
-/// What runs the counterpart's sandboxes: `$SANDYARD`, or this workspace's program.
+/// The program that runs the substitute's sandboxes: `$SANDYARD`, or this workspace's program.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| named("SANDYARD").unwrap_or_else(|| build("sandyard")))
+    PROGRAM.get_or_init(|| from_env("SANDYARD").unwrap_or_else(|| build("sandyard")))
 }
 
-/// The agent that is put into sandboxes: `$SANDYARD_AGENT`, or this workspace's program.
+/// The agent that is installed in sandboxes: `$SANDYARD_AGENT`, or this workspace's program.
 fn agent() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| named("SANDYARD_AGENT").unwrap_or_else(|| build("sandyard-agent")))
+    PROGRAM.get_or_init(|| from_env("SANDYARD_AGENT").unwrap_or_else(|| build("sandyard-agent")))
 }
 
-fn named(variable: &str) -> Option<PathBuf> {
+fn from_env(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from)
 }
 

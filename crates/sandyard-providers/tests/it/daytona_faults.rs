@@ -1,4 +1,4 @@
-//! Daytona on a bad day: refused, too many, broken, silent, half an answer, gone in the middle. Needs root.
+//! Daytona with faults: refused, rate limited, broken, silent, incomplete, killed. Needs root.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::daytona::{sh, spec};
 use crate::daytona_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
 
-/// One that does not wait as long as usual, for what is never answered: all else has time, however busy the machine is.
+/// A provider with short timeouts, for requests without an answer: everything else has long ones, however busy the machine is.
 async fn hasty(counterpart: &FakeApi, create: u64, quick: u64) -> Daytona {
     let mut config = counterpart.config("mine");
     config.timeouts = CallTimeouts {
@@ -34,7 +34,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_there_is_unavailable() {
+async fn an_api_without_an_answer_is_unavailable() {
     let mut counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart.kill();
@@ -42,8 +42,8 @@ async fn nobody_there_is_unavailable() {
     assert_eq!(health.kind, ProviderErrorKind::Unavailable);
     let made = create(&provider, "one").await.expect_err("gone");
     assert_eq!(made.kind, ProviderErrorKind::Unavailable);
-    let listed = provider.list().await.expect_err("gone");
-    assert_eq!(listed.kind, ProviderErrorKind::Unavailable);
+    let instances = provider.list().await.expect_err("gone");
+    assert_eq!(instances.kind, ProviderErrorKind::Unavailable);
     let error = Daytona::connect(counterpart.config("mine")).await;
     assert_eq!(
         error.expect_err("gone").kind,
@@ -54,9 +54,9 @@ async fn nobody_there_is_unavailable() {
     assert_eq!(ids(&provider).await, Vec::<String>::new());
 }
 
-/// Where Daytona has no default, whoever runs this server is told the setting by a name that is read.
+/// If Daytona has no default snapshot, the error names the setting.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_default_that_is_not_there_is_to_be_named() {
+async fn a_missing_default_snapshot_is_reported_with_its_setting() {
     let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     let address = config.server_url.trim_start_matches("http://");
@@ -64,15 +64,15 @@ async fn a_default_that_is_not_there_is_to_be_named() {
     let faults = Faults::before(address.expect("an address")).await;
     config.server_url = format!("http://{}/api", faults.address);
     let nothing = Fault::Late(Duration::ZERO, "{}".to_owned());
-    faults.some(|asked| asked.ends_with("/config"), 1, nothing);
+    faults.some(|request| request.ends_with("/config"), 1, nothing);
     let refused = Daytona::connect(config).await.expect_err("no default");
     let hint = refused.hint.expect("a hint");
     assert!(hint.contains("SANDYARD_DAYTONA_SNAPSHOT"), "{hint}");
 }
 
-/// Whoever is told of want of room believes that nothing is there.
+/// `NoCapacity` means that nothing was created.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_back_is_no_want_of_room() {
+async fn a_create_that_cannot_be_undone_is_not_reported_as_no_capacity() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let busy = json!({"status": 429, "retry_after": 60});
@@ -82,9 +82,9 @@ async fn what_cannot_be_taken_back_is_no_want_of_room() {
     let failed = create(&provider, "one").await.expect_err("busy");
     assert_eq!(failed.kind, ProviderErrorKind::Unavailable, "{failed:?}");
     counterpart.no_faults().await;
-    let left = ids(&provider).await;
-    assert_eq!(left.len(), 1, "it is found");
-    provider.delete(&left[0]).await.expect("delete");
+    let remaining = ids(&provider).await;
+    assert_eq!(remaining.len(), 1, "it is found");
+    provider.delete(&remaining[0]).await.expect("delete");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +92,7 @@ async fn a_create_that_fails_leaves_nothing() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
-    // What it could not finish it takes away again, for which it has the usual time.
+    // It deletes what it could not finish, within the usual timeout.
     let hasty = hasty(&counterpart, 10, 30).await;
     let hang = json!({"kind": "hang"});
     for (operation, fault, kinds) in [
@@ -117,8 +117,8 @@ async fn a_create_that_fails_leaves_nothing() {
         ("get_port_preview_url", hang.clone(), &[TimedOut]),
     ] {
         counterpart.fault(operation, 9, fault.clone()).await;
-        let asked = if fault == hang { &hasty } else { &provider };
-        let error = create(asked, "one").await.expect_err(operation);
+        let request = if fault == hang { &hasty } else { &provider };
+        let error = create(request, "one").await.expect_err(operation);
         assert!(
             kinds.contains(&error.kind),
             "{operation} {fault}: {error:?}"
@@ -138,9 +138,9 @@ async fn a_create_that_fails_leaves_nothing() {
     assert_eq!(made.state, SandboxState::Running);
 }
 
-/// Half an answer and a slow one: it is made once, and found.
+/// An incomplete and a slow answer: the sandbox is created once, and found.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_answer_makes_no_second_one() {
+async fn a_lost_answer_creates_no_second_sandbox() {
     let counterpart = FakeApi::start().await;
     let provider = Daytona::connect(counterpart.config("mine"));
     let provider = provider.await.expect("connect");
@@ -156,9 +156,9 @@ async fn a_lost_answer_makes_no_second_one() {
     }
 }
 
-/// A few refusals on the way are waited out.
+/// A few refusals are retried.
 #[tokio::test(flavor = "multi_thread")]
-async fn being_one_too_many_for_a_moment_is_borne() {
+async fn short_rate_limits_are_retried() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let busy = json!({"status": 429, "retry_after": 0});
@@ -169,12 +169,12 @@ async fn being_one_too_many_for_a_moment_is_borne() {
         .fault("get_sandbox", 1, json!({"kind": "reset"}))
         .await;
     let made = create(&provider, "one").await.expect("made all the same");
-    let said = sh(&agent(&provider, &made.id).await, "echo here").await;
-    assert_eq!(said.expect("a command"), "here");
+    let output = sh(&agent(&provider, &made.id).await, "echo here").await;
+    assert_eq!(output.expect("a command"), "here");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_call_says_by_kind_what_went_wrong() {
+async fn every_call_reports_the_kind_of_its_error() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
@@ -189,13 +189,13 @@ async fn every_call_says_by_kind_what_went_wrong() {
         (json!({"kind": "hang"}), TimedOut),
     ] {
         counterpart.fault("get_sandbox", 99, fault.clone()).await;
-        let asked = if kind == TimedOut { &hasty } else { &provider };
+        let request = if kind == TimedOut { &hasty } else { &provider };
         let calls = tokio::join!(
-            asked.inspect(&id),
-            asked.stop(&id),
-            asked.start(&id),
-            asked.delete(&id),
-            asked.usage(&id),
+            request.inspect(&id),
+            request.stop(&id),
+            request.start(&id),
+            request.delete(&id),
+            request.usage(&id),
         );
         let calls = [
             calls.0.map(drop),
@@ -219,7 +219,7 @@ async fn every_call_says_by_kind_what_went_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
+async fn nothing_is_lost_when_daytona_is_killed() {
     let mut counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     let id = create(&provider, "one").await.expect("create").id;
@@ -228,8 +228,8 @@ async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
         .await
         .expect("a command");
     counterpart.kill();
-    let gone = provider.inspect(&id).await.expect_err("gone");
-    assert_eq!(gone.kind, ProviderErrorKind::Unavailable);
+    let missing = provider.inspect(&id).await.expect_err("gone");
+    assert_eq!(missing.kind, ProviderErrorKind::Unavailable);
     counterpart.restart();
     assert_eq!(ids(&provider).await, std::slice::from_ref(&id));
     let back = provider
@@ -240,8 +240,8 @@ async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
     if back.state == SandboxState::Stopped {
         provider.start(&id).await.expect("start");
     }
-    let said = sh(&agent(&provider, &id).await, "cat ~/file").await;
-    assert_eq!(said.expect("a command"), "kept");
+    let output = sh(&agent(&provider, &id).await, "cat ~/file").await;
+    assert_eq!(output.expect("a command"), "kept");
     provider.delete(&id).await.expect("delete");
     assert_eq!(ids(&provider).await, Vec::<String>::new());
 }

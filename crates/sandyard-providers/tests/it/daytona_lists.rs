@@ -1,4 +1,4 @@
-//! Lists at Daytona: by cursor and by number, of many pages; and what is said of asking too often. Needs root.
+//! Lists at Daytona: by cursor and by number, with many pages; and rate limits. Needs root.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::daytona_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
 
-const USUAL: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A provider whose API is behind somebody who says something else now and then; each page of a list has that much time.
+/// A provider whose API is behind a proxy that injects faults; `page` is the timeout of each page.
 async fn behind(counterpart: &FakeApi, page: Duration) -> (Faults, Daytona) {
     let mut config = counterpart.config("mine");
     let address = config.server_url.trim_start_matches("http://");
@@ -32,7 +32,7 @@ async fn behind(counterpart: &FakeApi, page: Duration) -> (Faults, Daytona) {
     (faults, provider)
 }
 
-/// A sandbox of ours as a list tells it.
+/// A sandbox of this installation as a list contains it.
 fn sandbox(provider: &Daytona, id: &str) -> Value {
     let labels = json!({
         "sandyard.sandbox": id, "sandyard.installation": "mine",
@@ -49,7 +49,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
     let counterpart = FakeApi::start().await;
-    let (faults, provider) = behind(&counterpart, USUAL).await;
+    let (faults, provider) = behind(&counterpart, DEFAULT_TIMEOUT).await;
     let one = |id| sandbox(&provider, id);
     let now = |body: Value| Fault::Late(Duration::ZERO, body.to_string());
     for pages in [
@@ -68,15 +68,15 @@ async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
         faults.next(pages.into_iter().map(now));
         assert_eq!(ids(&provider).await, ["a", "b", "c"]);
     }
-    // What leads nowhere has an end all the same.
+    // A list without an end is an error.
     faults.set(now(json!({"items": [], "nextCursor": "x"})));
     let endless = provider.list().await.expect_err("no end");
     assert_eq!(endless.kind, ProviderErrorKind::Failed);
 }
 
-/// The time is that of a page: how many there are is nobody's fault.
+/// The timeout is per page, because the number of pages is unknown.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_may_take_longer_than_a_page_of_it() {
+async fn a_list_may_take_longer_than_the_timeout_of_a_page() {
     let counterpart = FakeApi::start().await;
     let (faults, provider) = behind(&counterpart, Duration::from_secs(20)).await;
     let page = |number: u32| {
@@ -89,26 +89,26 @@ async fn a_list_may_take_longer_than_a_page_of_it() {
     assert_eq!(ids(&provider).await.len(), 8);
 }
 
-/// Whoever has had enough is not told of each of a hundred.
+/// After a rate limit, the rest of a batch is not sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_what_is_in_use_while_that_is_too_much() {
+async fn activity_reports_stop_at_a_rate_limit() {
     let counterpart = FakeApi::start().await;
-    let (faults, provider) = behind(&counterpart, USUAL).await;
+    let (faults, provider) = behind(&counterpart, DEFAULT_TIMEOUT).await;
     let started = |number: usize| {
         let mut one = sandbox(&provider, &format!("s{number}"));
         one["state"] = "started".into();
         one
     };
     let all: Vec<_> = (0..100).map(started).collect();
-    let listed = json!({"items": all, "nextCursor": null}).to_string();
-    let lists = |asked: &str| asked.starts_with("GET ") && asked.ends_with("/sandbox");
-    let tells = |asked: &str| asked.ends_with("/last-activity");
-    faults.some(lists, usize::MAX, Fault::Late(Duration::ZERO, listed));
+    let instances = json!({"items": all, "nextCursor": null}).to_string();
+    let lists = |request: &str| request.starts_with("GET ") && request.ends_with("/sandbox");
+    let reports = |request: &str| request.ends_with("/last-activity");
+    faults.some(lists, usize::MAX, Fault::Late(Duration::ZERO, instances));
     let busy = Fault::status(429, ("retry-after", "200"), "slow down");
-    faults.some(tells, usize::MAX, busy);
+    faults.some(reports, usize::MAX, busy);
     assert_eq!(ids(&provider).await.len(), 100);
     let give_up = Instant::now() + Duration::from_secs(180);
-    while faults.count(tells) == 0 {
+    while faults.count(reports) == 0 {
         assert!(Instant::now() < give_up, "nobody tries");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -116,15 +116,15 @@ async fn nobody_is_told_what_is_in_use_while_that_is_too_much() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         ids(&provider).await;
     }
-    // As many as were under way when the first was refused.
-    let count = faults.count(tells);
-    assert!(count <= 8, "{count} were told of");
+    // The requests that were in progress at the first refusal.
+    let count = faults.count(reports);
+    assert!(count <= 8, "{count} reports");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_to_come_back_is_told_by_whatever_counts() {
+async fn the_retry_time_is_read_from_any_rate_limit_header() {
     let counterpart = FakeApi::start().await;
-    let (faults, provider) = behind(&counterpart, USUAL).await;
+    let (faults, provider) = behind(&counterpart, DEFAULT_TIMEOUT).await;
     let refusal = |headers: &[(&'static str, &'static str)]| {
         let headers = headers.iter().map(|(name, value)| {
             let name = http::HeaderName::from_static(name);
@@ -154,7 +154,7 @@ async fn when_to_come_back_is_told_by_whatever_counts() {
     faults.set(refusal(&[("should-retry", "false")]));
     let error = provider.list().await.expect_err("too many");
     assert_eq!((error.retry, error.retry_after), (Retry::Never, None));
-    // As the counterpart itself says it, which is as the real one does.
+    // As the substitute reports it, like Daytona itself.
     faults.set(Fault::None);
     let busy = json!({"status": 429, "retry_after": 70});
     counterpart.fault("list_sandboxes", 1, busy).await;

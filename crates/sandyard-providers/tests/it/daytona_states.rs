@@ -1,4 +1,4 @@
-//! What becomes of sandboxes at Daytona: failed, archived, kept, left half made, of another target. Needs root.
+//! States of sandboxes at Daytona: failed, archived, retained, unfinished, of another target. Needs root.
 
 use sandyard_core::SandboxState;
 use sandyard_provider::prelude::*;
@@ -7,11 +7,11 @@ use sandyard_providers::Daytona;
 use serde_json::{Value, json};
 
 use crate::agent_client::agent;
-use crate::daytona::{one_with_a_file, sh, spec, until};
+use crate::daytona::{create_with_file, sh, spec, until};
 use crate::daytona_fake_api::FakeApi;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_there_is_told_and_recovered_where_it_can_be() {
+async fn a_failed_sandbox_is_reported_and_recovered_if_possible() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     for (name, is_recoverable) in [("one", true), ("two", false)] {
@@ -31,8 +31,8 @@ async fn what_failed_there_is_told_and_recovered_where_it_can_be() {
         let started = provider.start(&id).await;
         if is_recoverable {
             assert_eq!(started.expect("recovered").state, SandboxState::Running);
-            let said = sh(&agent(&provider, &id).await, "echo back").await;
-            assert_eq!(said.expect("a command"), "back");
+            let output = sh(&agent(&provider, &id).await, "echo back").await;
+            assert_eq!(output.expect("a command"), "back");
         } else {
             assert_eq!(
                 started.expect_err("broken").kind,
@@ -45,10 +45,10 @@ async fn what_failed_there_is_told_and_recovered_where_it_can_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archived_one_starts_again_with_its_files() {
+async fn an_archived_sandbox_starts_with_its_files() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
-    let id = one_with_a_file(&provider).await;
+    let id = create_with_file(&provider).await;
     provider.stop(&id).await.expect("stop");
     counterpart
         .ask("POST", &format!("/sandbox/{id}/archive"), Value::Null)
@@ -61,13 +61,13 @@ async fn an_archived_one_starts_again_with_its_files() {
         .expect("there");
     assert_eq!(archived.state, SandboxState::Stopped);
     provider.start(&id).await.expect("start");
-    let said = sh(&agent(&provider, &id).await, "cat ~/file").await;
-    assert_eq!(said.expect("a command"), "kept");
+    let output = sh(&agent(&provider, &id).await, "cat ~/file").await;
+    assert_eq!(output.expect("a command"), "kept");
 }
 
-/// What a sandbox is made from says whether it can be paused, not what others are made from.
+/// The snapshot of a sandbox decides whether it can be paused, not the default one.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_machines_are_paused_and_all_others_are_stopped() {
+async fn only_virtual_machines_are_paused_and_others_are_stopped() {
     let counterpart = FakeApi::start().await;
     let mut config = counterpart.config("mine");
     config.snapshot = Some("daytona-vm-small".to_owned());
@@ -86,9 +86,9 @@ async fn only_machines_are_paused_and_all_others_are_stopped() {
     let machine = machine.expect("create").id;
     let paused = provider.pause(&machine).await.expect("pause");
     assert_eq!(paused.state, SandboxState::Paused);
-    // The same happens by itself when this server is gone: nobody loses what can be kept.
+    // Daytona does the same when this server is down: nothing is lost that can be retained.
     for (id, stop, pause) in [(&container, 60, 0), (&machine, 0, 60)] {
-        let told = counterpart
+        let answer = counterpart
             .ask("GET", &format!("/sandbox/{id}"), Value::Null)
             .await;
         let intervals = [
@@ -96,27 +96,32 @@ async fn only_machines_are_paused_and_all_others_are_stopped() {
             "autoPauseInterval",
             "autoArchiveInterval",
         ];
-        let intervals = intervals.map(|name| told[name].as_u64());
+        let intervals = intervals.map(|name| answer[name].as_u64());
         assert_eq!(intervals, [Some(stop), Some(pause), Some(10080)]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_life_that_is_bounded_there_is_told() {
+async fn a_maximum_lifespan_is_reported() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart.bound_life(5000).await;
     let made = provider.create(&spec(&provider, "one")).await;
     let made = made.expect("create");
-    let said = |limitations: &[String]| limitations.iter().any(|lack| lack.contains("destroys it"));
-    assert!(said(&made.limitations), "{:?}", made.limitations);
-    let listed = provider.list().await.expect("list");
-    assert!(said(&listed[0].limitations), "{:?}", listed[0].limitations);
+    let output =
+        |limitations: &[String]| limitations.iter().any(|lack| lack.contains("destroys it"));
+    assert!(output(&made.limitations), "{:?}", made.limitations);
+    let instances = provider.list().await.expect("list");
+    assert!(
+        output(&instances[0].limitations),
+        "{:?}",
+        instances[0].limitations
+    );
 }
 
-/// Two servers of one installation with one account, each with a target of its own.
+/// Two servers of one installation with one account, each with its own target.
 #[tokio::test(flavor = "multi_thread")]
-async fn another_targets_sandboxes_are_not_ours() {
+async fn sandboxes_of_another_target_are_not_listed() {
     let counterpart = FakeApi::start().await;
     let of = async |target: Option<&str>| {
         let mut config = counterpart.config("mine");
@@ -134,19 +139,19 @@ async fn another_targets_sandboxes_are_not_ours() {
     assert_eq!(europe.list().await.expect("list").len(), 1);
 }
 
-/// Its maker was killed after it had started and before our agent was in it.
+/// The creating server was killed after the start and before the installation of the agent.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_left_half_made_never_runs() {
+async fn an_unfinished_sandbox_never_runs() {
     let counterpart = FakeApi::start().await;
     let provider = counterpart.provider("mine").await;
     counterpart
         .fault("upload_files", 9, json!({"kind": "hang"}))
         .await;
-    let wanted = spec(&provider, "one");
+    let requested = spec(&provider, "one");
     let half = {
-        let make = provider.create(&wanted);
+        let make = provider.create(&requested);
         tokio::pin!(make);
-        let look = async {
+        let inspection = async {
             loop {
                 let all = provider.list().await.expect("list");
                 if let Some(one) = all.into_iter().next() {
@@ -157,7 +162,7 @@ async fn what_was_left_half_made_never_runs() {
         };
         tokio::select! {
             made = &mut make => panic!("{made:?}"),
-            id = look => id,
+            id = inspection => id,
         }
     };
     counterpart.no_faults().await;
@@ -169,10 +174,10 @@ async fn what_was_left_half_made_never_runs() {
         SandboxState::Creating
     );
     later.delete(&half).await.expect("delete");
-    let whole = later.create(&wanted).await.expect("create");
+    let content = later.create(&requested).await.expect("create");
     let later = counterpart.provider("mine").await;
     let found = later
-        .inspect(&whole.id)
+        .inspect(&content.id)
         .await
         .expect("inspect")
         .expect("there");

@@ -1,4 +1,4 @@
-//! Containers of a real Docker daemon behind the contract.
+//! Containers of a real Docker daemon as a provider.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ use crate::agent_client;
 use crate::env::spec;
 use crate::fake_dockerd::{Dockerd, IMAGE};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 pub(crate) async fn sh(provider: &Docker, id: &str, line: &str) -> String {
-    all_said(&agent_client::agent(provider, id).await, line).await
+    all_output(&agent_client::agent(provider, id).await, line).await
 }
 
-/// All that a shell line says, complaints too.
-async fn all_said(agent: &AgentClient, line: &str) -> String {
+/// All output of a shell line, standard error included.
+async fn all_output(agent: &AgentClient, line: &str) -> String {
     let output = agent_client::run(agent, line)
         .await
         .expect("run a shell line");
@@ -37,29 +37,29 @@ pub(crate) async fn make(provider: &Docker, sandbox_id: &str) -> Instance {
 }
 
 #[tokio::test]
-async fn docker_is_a_provider_like_any_other() {
+async fn docker_passes_the_conformance_suite() {
     let dockerd = Dockerd::start(true).await;
     let other = dockerd.provider("another").await;
-    let theirs = make(&other, "theirs").await.id;
+    let foreign = make(&other, "theirs").await.id;
     let plain = dockerd.docker(&["create", "--network=none", IMAGE, "sleep", "1"]);
     let options = Options {
-        foreign_instances: vec![theirs, plain],
+        foreign_instances: vec![foreign, plain],
         ..Options::default()
     };
-    let before = dockerd.left();
+    let before = dockerd.leftovers();
     let provider = Arc::new(dockerd.provider("ours").await);
     let report = conformance::run(provider.clone(), &options).await;
     report.assert();
     assert_eq!(report.passed(), report.0.len(), "\n{report}");
     assert_eq!(
-        dockerd.left(),
+        dockerd.leftovers(),
         before,
-        "the strangers are untouched, and nothing else is left"
+        "foreign containers are untouched, and nothing else remains"
     );
 }
 
 #[tokio::test]
-async fn a_container_has_the_limits_that_were_asked_for_and_no_rights() {
+async fn a_container_has_the_requested_limits_and_no_privileges() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let mut spec = spec(&provider, "one");
@@ -107,28 +107,31 @@ async fn a_container_has_the_limits_that_were_asked_for_and_no_rights() {
         access_token: spec.access_token.clone(),
     };
     let agent = provider.agent(&address).await.expect("agent");
-    let said = all_said(
+    let printed_text = all_output(
         &agent,
         "id -un; echo $KEY; touch /workspace/file && echo written",
     )
     .await;
-    assert_eq!(said, "user\na-value-nobody-may-see\nwritten");
-    let said = all_said(
+    assert_eq!(printed_text, "user\na-value-nobody-may-see\nwritten");
+    let printed_text = all_output(
         &agent,
         "grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status",
     )
     .await;
-    assert!(said.contains("CapEff:\t0000000000000000"), "{said}");
     assert!(
-        said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"),
-        "{said}"
+        printed_text.contains("CapEff:\t0000000000000000"),
+        "{printed_text}"
+    );
+    assert!(
+        printed_text.contains("NoNewPrivs:\t1") && printed_text.contains("Seccomp:\t2"),
+        "{printed_text}"
     );
     provider.delete(&made.id).await.expect("delete");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn another_server_of_the_installation_goes_on_with_its_containers() {
+async fn another_server_of_the_installation_uses_its_containers() {
     let dockerd = Dockerd::start(true).await;
     let first = dockerd.provider("ours").await;
     let made = make(&first, "one").await;
@@ -138,16 +141,16 @@ async fn another_server_of_the_installation_goes_on_with_its_containers() {
     first.pause(&paused).await.expect("pause");
     drop(first);
     let second = dockerd.provider("ours").await;
-    let listed = second.list().await.expect("list");
-    assert_eq!(listed.len(), 2);
-    assert!(listed.contains(&made), "{listed:?}");
+    let instances = second.list().await.expect("list");
+    assert_eq!(instances.len(), 2);
+    assert!(instances.contains(&made), "{instances:?}");
     assert_eq!(
         sh(&second, &made.id, "cat ~/file; pgrep -c sleep").await,
         "here\n1"
     );
     second.resume(&paused).await.expect("resume");
     assert_eq!(sh(&second, &paused, "echo thawed").await, "thawed");
-    // Not without the key: it cannot know what the agent is to be told.
+    // Not without the key: then it cannot decrypt the agent's settings.
     let other_key = DockerConfig {
         sealing_key: [8; 32],
         ..dockerd.config("ours")
@@ -158,17 +161,17 @@ async fn another_server_of_the_installation_goes_on_with_its_containers() {
     for id in [&made.id, &paused] {
         second.delete(id).await.expect("delete");
     }
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_daemon_that_dies_takes_nothing_with_it_that_was_told() {
+async fn a_killed_daemon_loses_nothing_that_was_reported() {
     let mut dockerd = Dockerd::start(false).await;
     let provider = dockerd.provider("ours").await;
     let made = make(&provider, "one").await;
-    let asked = make(&provider, "two").await.id;
+    let request = make(&provider, "two").await.id;
     sh(&provider, &made.id, "echo kept > ~/file").await;
-    provider.stop(&asked).await.expect("stop");
+    provider.stop(&request).await.expect("stop");
     dockerd.kill();
     let refused = provider.inspect(&made.id).await.expect_err("nobody there");
     assert_eq!(refused.kind, Unavailable, "{refused}");
@@ -180,16 +183,16 @@ async fn a_daemon_that_dies_takes_nothing_with_it_that_was_told() {
     let now = now.expect("it is there");
     assert_eq!(now.state, Stopped);
     assert!(now.reason.is_some(), "nobody asked it to stop");
-    let other = provider.inspect(&asked).await.expect("inspect");
+    let other = provider.inspect(&request).await.expect("inspect");
     assert_eq!(other.expect("it is there").reason, None, "it was asked to");
     let started = provider.start(&made.id).await.expect("start");
     assert_eq!(started.state, Running);
     assert_eq!(started.reason, None);
     assert_eq!(sh(&provider, &made.id, "cat ~/file").await, "kept");
-    for id in [&made.id, &asked] {
+    for id in [&made.id, &request] {
         provider.delete(id).await.expect("delete");
     }
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -202,20 +205,20 @@ async fn containers_outlive_a_daemon_that_can_restore_them() {
     dockerd.crash();
     let now = provider.inspect(&made.id).await.expect("inspect");
     assert_eq!(now.expect("it is there").state, Running);
-    // The link broke with the daemon; the next one is made when it is needed.
-    let give_up = Instant::now() + PATIENCE;
+    // The link broke with the daemon; the next one is opened on demand.
+    let give_up = Instant::now() + TIMEOUT;
     let agent = agent_client::agent(&provider, &made.id).await;
     while agent.health().await.is_err() {
         assert!(Instant::now() < give_up, "the agent is not reached again");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(all_said(&agent, "pgrep -c sleep").await, "1");
+    assert_eq!(all_output(&agent, "pgrep -c sleep").await, "1");
     provider.delete(&made.id).await.expect("delete");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_daemon_that_hangs_holds_up_nobody_else() {
+async fn a_hanging_daemon_does_not_delay_another() {
     let frozen = Dockerd::start(true).await;
     let well = Dockerd::start(true).await;
     // Short enough to wait for, long enough for everything before and after on a busy machine.
@@ -232,28 +235,28 @@ async fn a_daemon_that_hangs_holds_up_nobody_else() {
     let other = well.provider("ours").await;
     let made = make(&other, "one").await.id;
     frozen.freeze(true);
-    let (listed, created, said) = tokio::join!(
+    let (instances, created, printed_text) = tokio::join!(
         stuck.list(),
         async { stuck.create(&spec(&stuck, "two")).await },
         sh(&other, &made, "echo well"),
     );
-    assert_eq!(listed.expect_err("it hangs").kind, TimedOut);
+    assert_eq!(instances.expect_err("it hangs").kind, TimedOut);
     assert_eq!(created.expect_err("it hangs").kind, TimedOut);
-    assert_eq!(said, "well");
+    assert_eq!(printed_text, "well");
     frozen.freeze(false);
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIMEOUT;
     while stuck.check_health().await.is_err() {
         assert!(Instant::now() < give_up, "it does not come back");
     }
-    // What the call that was given up has made after all is taken away.
-    while !frozen.left().is_empty() {
-        assert!(Instant::now() < give_up, "{:?} is left", frozen.left());
+    // A container that the abandoned call created nevertheless is removed.
+    while !frozen.leftovers().is_empty() {
+        assert!(Instant::now() < give_up, "{:?} is left", frozen.leftovers());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 #[tokio::test]
-async fn snapshots_and_forks_have_the_workspace_and_leave_nothing() {
+async fn snapshots_and_forks_contain_the_workspace_and_leave_nothing() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let made = make(&provider, "one").await.id;
@@ -265,14 +268,14 @@ async fn snapshots_and_forks_have_the_workspace_and_leave_nothing() {
         "cat /workspace/dir/file ~/file; echo own > /workspace/dir/file; stat -c %U /workspace/dir";
     assert_eq!(sh(&provider, &fork, line).await, "far\nnear\nuser");
     assert_eq!(sh(&provider, &made, "cat /workspace/dir/file").await, "far");
-    let again = provider.fork(&fork, &spec(&provider, "three")).await;
-    let again = again.expect("fork of a fork").id;
+    let second_fork = provider.fork(&fork, &spec(&provider, "three")).await;
+    let second_fork = second_fork.expect("fork of a fork").id;
     assert_eq!(
-        sh(&provider, &again, "cat /workspace/dir/file").await,
+        sh(&provider, &second_fork, "cat /workspace/dir/file").await,
         "own"
     );
     provider.snapshot(&made, "kept").await.expect("snapshot");
-    for id in [&made, &fork, &again] {
+    for id in [&made, &fork, &second_fork] {
         provider.delete(id).await.expect("delete");
     }
     let mut from = spec(&provider, "four");
@@ -287,11 +290,11 @@ async fn snapshots_and_forks_have_the_workspace_and_leave_nothing() {
     assert_eq!(image["Config"]["Labels"]["sandyard.private"], "");
     provider.remove_template("kept").await.expect("remove");
     provider.delete(&last).await.expect("delete");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn projects_are_folders_of_the_host_and_stay() {
+async fn projects_are_folders_of_the_host_and_are_retained() {
     let dockerd = Dockerd::start(true).await;
     let projects = tempfile::tempdir_in("/var/tmp").expect("a folder");
     std::fs::create_dir(projects.path().join("shop")).expect("a folder");
@@ -302,9 +305,9 @@ async fn projects_are_folders_of_the_host_and_stay() {
         ..dockerd.config("ours")
     };
     let provider = Docker::connect(config).await.expect("connect");
-    let mut wish = spec(&provider, "one");
-    wish.project = Some("shop".to_owned());
-    let made = provider.create(&wish).await.expect("create").id;
+    let mut new_spec = spec(&provider, "one");
+    new_spec.project = Some("shop".to_owned());
+    let made = provider.create(&new_spec).await.expect("create").id;
     assert_eq!(
         sh(&provider, &made, "id -u; echo 1 > /workspace/file").await,
         "0"
@@ -312,21 +315,21 @@ async fn projects_are_folders_of_the_host_and_stay() {
     provider.delete(&made).await.expect("delete");
     let file = std::fs::read_to_string(projects.path().join("shop/file"));
     assert_eq!(file.expect("it stays"), "1\n");
-    for odd in ["", ".", "..", ".ssh", "a/b", "../etc", "a\0b"] {
-        wish.project = Some(odd.to_owned());
-        let refused = provider.create(&wish).await.expect_err("odd");
-        assert_eq!(refused.kind, Invalid, "{odd:?}");
+    for invalid in ["", ".", "..", ".ssh", "a/b", "../etc", "a\0b"] {
+        new_spec.project = Some(invalid.to_owned());
+        let refused = provider.create(&new_spec).await.expect_err("odd");
+        assert_eq!(refused.kind, Invalid, "{invalid:?}");
     }
-    wish.project = Some("missing".to_owned());
-    let refused = provider.create(&wish).await.expect_err("no folder");
-    let place = projects.path().to_str().expect("text");
+    new_spec.project = Some("missing".to_owned());
+    let refused = provider.create(&new_spec).await.expect_err("no folder");
+    let folder_path = projects.path().to_str().expect("text");
     assert_eq!(refused.kind, Invalid);
-    assert!(!refused.message.contains(place), "{refused}");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert!(!refused.message.contains(folder_path), "{refused}");
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn what_the_daemon_does_not_have_is_said_at_once() {
+async fn missing_features_of_the_daemon_are_reported_at_once() {
     let dockerd = Dockerd::start(true).await;
     let config = DockerConfig {
         runtime: Some("none-of-that-name".to_owned()),
@@ -341,7 +344,7 @@ async fn what_the_daemon_does_not_have_is_said_at_once() {
     };
     let refused = Docker::connect(config).await.expect_err("nobody there");
     assert_eq!(refused.kind, Unavailable, "{refused}");
-    for host in ["nonsense", "ssh://user@host"] {
+    for host in ["invalid", "ssh://user@host"] {
         let config = DockerConfig {
             host: Some(host.to_owned()),
             ..dockerd.config("ours")
@@ -351,7 +354,7 @@ async fn what_the_daemon_does_not_have_is_said_at_once() {
     }
     for network in ["host", "container:x"] {
         let config = DockerConfig {
-            network: DockerNetwork::Named(network.to_owned()),
+            network: DockerNetwork::Existing(network.to_owned()),
             ..dockerd.config("ours")
         };
         let refused = Docker::connect(config).await.expect_err("no network");

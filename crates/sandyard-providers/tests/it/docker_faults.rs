@@ -1,4 +1,4 @@
-//! Docker on a bad day: what a proxy, a busy daemon or one without its containerd says, what gets lost, comes late or in part.
+//! Docker with faults: errors of a proxy, a busy daemon or one without containerd; lost, late and incomplete answers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use crate::env::spec;
 use crate::fake_dockerd::Dockerd;
 use crate::faults::{Fault, Faults};
 
-/// Nothing is measured by this.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// What dockerd says while containerd starts again.
+/// Bound on waits; not a measurement.
+const TIMEOUT: Duration = Duration::from_secs(180);
+/// The error of dockerd while containerd restarts.
 const NO_CONTAINERD: &str = "connection error: desc = \"transport: Error while dialing: dial unix /run/containerd/containerd.sock: connect: connection refused\": unavailable";
 
-/// A daemon, and somebody before it who spoils what is said.
-async fn spoilt() -> (Dockerd, Faults) {
+/// A daemon behind a proxy that injects faults.
+async fn with_faults() -> (Dockerd, Faults) {
     let dockerd = Dockerd::start(true).await;
     let socket = dockerd.host();
     let socket = socket.strip_prefix("unix://").expect("a socket");
@@ -39,45 +39,45 @@ async fn behind(dockerd: &Dockerd, faults: &Faults, timeouts: CallTimeouts) -> D
     Docker::connect(config).await.expect("connect")
 }
 
-fn says(status: u16, message: &str) -> Fault {
+fn fails_with(status: u16, message: &str) -> Fault {
     Fault::status(status, ("", ""), message)
 }
 
-fn lists(asked: &str) -> bool {
-    asked.starts_with("GET ") && asked.ends_with("/containers/json")
+fn lists(request: &str) -> bool {
+    request.starts_with("GET ") && request.ends_with("/containers/json")
 }
 
-fn creates(asked: &str) -> bool {
-    asked.starts_with("POST ") && asked.ends_with("/containers/create")
+fn creates(request: &str) -> bool {
+    request.starts_with("POST ") && request.ends_with("/containers/create")
 }
 
-fn uploads(asked: &str) -> bool {
-    asked.starts_with("PUT ") && asked.ends_with("/archive")
+fn uploads(request: &str) -> bool {
+    request.starts_with("PUT ") && request.ends_with("/archive")
 }
 
-fn starts(asked: &str) -> bool {
-    asked.starts_with("POST ") && asked.contains("/containers/") && asked.ends_with("/start")
+fn starts(request: &str) -> bool {
+    request.starts_with("POST ") && request.contains("/containers/") && request.ends_with("/start")
 }
 
-/// The stream of a link begins.
-fn links(asked: &str) -> bool {
-    asked.starts_with("POST ") && asked.contains("/exec/") && asked.ends_with("/start")
+/// The stream of a link starts.
+fn links(request: &str) -> bool {
+    request.starts_with("POST ") && request.contains("/exec/") && request.ends_with("/start")
 }
 
-async fn until_nothing_is_left(dockerd: &Dockerd, why: &str) {
-    let give_up = Instant::now() + PATIENCE;
-    while !dockerd.left().is_empty() {
-        let left = dockerd.left();
-        assert!(Instant::now() < give_up, "{why}: {left:?} is left");
+async fn until_nothing_is_left(dockerd: &Dockerd, reason: &str) {
+    let give_up = Instant::now() + TIMEOUT;
+    while !dockerd.leftovers().is_empty() {
+        let remaining = dockerd.leftovers();
+        assert!(Instant::now() < give_up, "{reason}: {remaining:?} is left");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 #[tokio::test]
-async fn every_failure_has_its_kind_and_nothing_stays_broken() {
-    let (dockerd, faults) = spoilt().await;
+async fn every_failure_has_its_kind_and_the_provider_recovers() {
+    let (dockerd, faults) = with_faults().await;
     let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
-    // With little patience, for what is never answered: all else has time, however busy the machine is.
+    // Short timeouts for requests without an answer; everything else has long ones, however busy the machine is.
     let short = CallTimeouts {
         quick: Duration::from_secs(6),
         ..CallTimeouts::default()
@@ -85,12 +85,12 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
     let hasty = behind(&dockerd, &faults, short).await;
     let id = make(&provider, "one").await.id;
     for (fault, kind) in [
-        (says(429, "slow down"), NoCapacity),
-        (says(500, "oh"), Failed),
-        (says(500, NO_CONTAINERD), Unavailable),
-        (says(502, "<html>nobody there"), Unavailable),
-        (says(503, "busy"), Unavailable),
-        (says(504, "late"), TimedOut),
+        (fails_with(429, "slow down"), NoCapacity),
+        (fails_with(500, "oh"), Failed),
+        (fails_with(500, NO_CONTAINERD), Unavailable),
+        (fails_with(502, "<html>nobody there"), Unavailable),
+        (fails_with(503, "busy"), Unavailable),
+        (fails_with(504, "late"), TimedOut),
         (Fault::Refuse, Unavailable),
         (Fault::Half, Unavailable),
         (Fault::Lose, Unavailable),
@@ -98,13 +98,13 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
         (Fault::Slow(Duration::from_millis(50)), TimedOut),
     ] {
         let name = format!("{fault:?}");
-        let asked = if kind == TimedOut { &hasty } else { &provider };
+        let request = if kind == TimedOut { &hasty } else { &provider };
         faults.set(fault);
-        let error = asked.list().await.expect_err(&name);
+        let error = request.list().await.expect_err(&name);
         assert_eq!(error.kind, kind, "{name}: {error:?}");
         let is_later = error.retry == Retry::Later;
         assert_eq!(is_later, kind != Failed, "{name}: {error:?}");
-        let error = asked.pause(&id).await.expect_err(&name);
+        let error = request.pause(&id).await.expect_err(&name);
         assert_eq!(error.kind, kind, "{name}: {error:?}");
         faults.set(Fault::None);
         let found = provider.inspect(&id).await.expect("inspect");
@@ -112,30 +112,34 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
     }
     assert_eq!(sh(&provider, &id, "echo still there").await, "still there");
     provider.delete(&id).await.expect("delete");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_create_that_fails_on_its_way_leaves_nothing() {
-    let (dockerd, faults) = spoilt().await;
+async fn a_create_that_fails_at_any_step_leaves_nothing() {
+    let (dockerd, faults) = with_faults().await;
     let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
-    // The agent's program is there from now on.
+    // The agent's program is uploaded from now on.
     let first = make(&provider, "first").await.id;
     provider.delete(&first).await.expect("delete");
     type Step = fn(&str) -> bool;
     for (step, fault, kind) in [
-        (creates as Step, says(429, "slow down"), Some(NoCapacity)),
-        (creates, says(500, "oh"), Some(Failed)),
-        (creates, says(503, "busy"), Some(Unavailable)),
-        // NewVolumeHelper, and the answer does not arrive: found, and made once.
+        (
+            creates as Step,
+            fails_with(429, "slow down"),
+            Some(NoCapacity),
+        ),
+        (creates, fails_with(500, "oh"), Some(Failed)),
+        (creates, fails_with(503, "busy"), Some(Unavailable)),
+        // Created, but the answer does not arrive: it is found, and created once.
         (creates, Fault::Lose, None),
         (creates, Fault::Half, None),
-        (uploads, says(429, "slow down"), Some(NoCapacity)),
+        (uploads, fails_with(429, "slow down"), Some(NoCapacity)),
         (uploads, Fault::Lose, Some(Unavailable)),
-        (starts, says(500, NO_CONTAINERD), Some(Unavailable)),
-        (starts, says(504, "late"), Some(TimedOut)),
+        (starts, fails_with(500, NO_CONTAINERD), Some(Unavailable)),
+        (starts, fails_with(504, "late"), Some(TimedOut)),
         (starts, Fault::Lose, None),
-        (links, says(500, "oh"), None),
+        (links, fails_with(500, "oh"), None),
         (links, Fault::Half, None),
         (links, Fault::Slow(Duration::from_millis(5)), None),
     ] {
@@ -155,24 +159,24 @@ async fn a_create_that_fails_on_its_way_leaves_nothing() {
     }
 }
 
-/// Whoever is told of want of room believes that nothing is there.
+/// `NoCapacity` means that nothing was created.
 #[tokio::test]
-async fn what_cannot_be_taken_back_is_no_want_of_room_and_goes_later() {
-    let (dockerd, faults) = spoilt().await;
+async fn a_create_that_cannot_be_undone_is_not_no_capacity_and_is_undone_later() {
+    let (dockerd, faults) = with_faults().await;
     let provider = behind(&dockerd, &faults, CallTimeouts::default()).await;
-    faults.some(starts, 1, says(429, "slow down"));
-    faults.some(lists, usize::MAX, says(429, "slow down"));
+    faults.some(starts, 1, fails_with(429, "slow down"));
+    faults.some(lists, usize::MAX, fails_with(429, "slow down"));
     let failed = provider.create(&spec(&provider, "one")).await;
     let failed = failed.expect_err("fails");
     assert_eq!((failed.kind, failed.retry), (Unavailable, Retry::Later));
-    assert_ne!(dockerd.left(), Vec::<String>::new());
+    assert_ne!(dockerd.leftovers(), Vec::<String>::new());
     faults.set(Fault::None);
     until_nothing_is_left(&dockerd, "it is taken back").await;
 }
 
 #[tokio::test]
-async fn a_create_whose_time_ends_while_it_is_taken_back_leaves_nothing() {
-    let (dockerd, faults) = spoilt().await;
+async fn a_create_that_times_out_while_it_is_undone_leaves_nothing() {
+    let (dockerd, faults) = with_faults().await;
     let timeouts = CallTimeouts {
         create: Duration::from_secs(15),
         ..CallTimeouts::default()
@@ -181,26 +185,26 @@ async fn a_create_whose_time_ends_while_it_is_taken_back_leaves_nothing() {
     let first = make(&provider, "first").await.id;
     provider.delete(&first).await.expect("delete");
     let hasty = behind(&dockerd, &faults, timeouts).await;
-    faults.some(starts, usize::MAX, says(500, "oh"));
+    faults.some(starts, usize::MAX, fails_with(500, "oh"));
     faults.some(lists, usize::MAX, Fault::Hang);
     let failed = hasty.create(&spec(&hasty, "one")).await;
     assert_eq!(failed.expect_err("its time ends").kind, TimedOut);
-    assert_ne!(dockerd.left(), Vec::<String>::new());
+    assert_ne!(dockerd.leftovers(), Vec::<String>::new());
     faults.set(Fault::None);
     until_nothing_is_left(&dockerd, "it is taken back").await;
 }
 
 #[tokio::test]
-async fn links_that_are_slow_or_break_are_borne() {
-    let (dockerd, faults) = spoilt().await;
+async fn slow_and_broken_links_are_tolerated() {
+    let (dockerd, faults) = with_faults().await;
     let maker = behind(&dockerd, &faults, CallTimeouts::default()).await;
     let id = make(&maker, "one").await.id;
     let address = agent_client::address(&id);
     for fault in [
         Fault::Half,
         Fault::Lose,
-        says(429, "slow down"),
-        says(503, "busy"),
+        fails_with(429, "slow down"),
+        fails_with(503, "busy"),
         Fault::Slow(Duration::from_millis(20)),
     ] {
         let name = format!("{fault:?}");
@@ -209,7 +213,7 @@ async fn links_that_are_slow_or_break_are_borne() {
         faults.set(Fault::None);
         faults.some(links, 2, fault);
         let agent = provider.agent(&address).await.expect("agent");
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         while agent.health().await.is_err() {
             assert!(Instant::now() < give_up, "{name} lasts");
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -218,5 +222,5 @@ async fn links_that_are_slow_or_break_are_borne() {
         provider.close().await;
     }
     maker.delete(&id).await.expect("delete");
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }

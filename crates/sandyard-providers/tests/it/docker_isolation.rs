@@ -11,17 +11,17 @@ use crate::docker::{make, sh};
 use crate::env::spec;
 use crate::fake_dockerd::{Dockerd, IMAGE};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 #[tokio::test]
-async fn a_snapshot_is_reached_by_its_own_name_alone() {
+async fn a_snapshot_is_addressed_by_its_name_only() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let other = dockerd.provider("another").await;
     let made = make(&provider, "one").await.id;
     provider.snapshot(&made, "kept").await.expect("snapshot");
-    let theirs = make(&other, "two").await.id;
-    other.snapshot(&theirs, "theirs").await.expect("snapshot");
+    let foreign = make(&other, "two").await.id;
+    other.snapshot(&foreign, "theirs").await.expect("snapshot");
     let fork = provider.fork(&made, &spec(&provider, "three")).await;
     let fork = fork.expect("fork").id;
     let nameless = dockerd.inspect(&fork)["Image"].clone();
@@ -55,33 +55,33 @@ async fn a_snapshot_is_reached_by_its_own_name_alone() {
         format!("sandyard/kept@{id}"),
     ]);
     for name in names {
-        let mut wish = spec(&provider, "four");
-        wish.template = name.clone();
-        let made = provider.create(&wish).await;
+        let mut new_spec = spec(&provider, "four");
+        new_spec.template = name.clone();
+        let made = provider.create(&new_spec).await;
         assert_eq!(made.expect_err(&name).kind, NotFound, "{name}");
         provider.remove_template(&name).await.expect_err(&name);
     }
-    // Nothing is offered that cannot be had, and who is restricted has no more than that.
+    // Every listed template can be used, and restricted users can use no others.
     for template in provider.templates().await.expect("templates") {
-        let mut wish = spec(&provider, "five");
-        wish.template = template.name.clone();
-        wish.is_restricted = true;
-        let made = provider.create(&wish).await.expect(&template.name);
+        let mut new_spec = spec(&provider, "five");
+        new_spec.template = template.name.clone();
+        new_spec.is_restricted = true;
+        let made = provider.create(&new_spec).await.expect(&template.name);
         assert!(template.is_ours, "{template:?}");
         provider.delete(&made.id).await.expect("delete");
     }
     dockerd.docker(&["tag", IMAGE, "admins:1"]);
-    let mut wish = spec(&provider, "six");
-    wish.template = "admins:1".to_owned();
-    wish.is_restricted = true;
-    let refused = provider.create(&wish).await.expect_err("not for all");
+    let mut new_spec = spec(&provider, "six");
+    new_spec.template = "admins:1".to_owned();
+    new_spec.is_restricted = true;
+    let refused = provider.create(&new_spec).await.expect_err("not for all");
     assert_eq!(refused.kind, NotFound);
-    wish.is_restricted = false;
-    provider.create(&wish).await.expect("for an admin");
+    new_spec.is_restricted = false;
+    provider.create(&new_spec).await.expect("for an admin");
 }
 
 #[tokio::test]
-async fn what_an_image_says_of_itself_is_not_believed() {
+async fn labels_of_an_image_are_not_trusted() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await.with_grace(Duration::ZERO);
     dockerd.docker(&["volume", "create", "precious"]);
@@ -97,21 +97,24 @@ async fn what_an_image_says_of_itself_is_not_believed() {
         &source,
         "odd:1",
     ]);
-    let mut wish = spec(&provider, "one");
-    wish.template = "odd:1".to_owned();
-    let made = provider.create(&wish).await.expect("create").id;
+    let mut new_spec = spec(&provider, "one");
+    new_spec.template = "odd:1".to_owned();
+    let made = provider.create(&new_spec).await.expect("create").id;
     assert_eq!(
         sh(&provider, &made, "touch /workspace/x && echo yes").await,
         "yes"
     );
-    let listed = provider.list().await.expect("list");
-    assert!(listed.iter().any(|one| one.id == made), "it is not hidden");
+    let instances = provider.list().await.expect("list");
+    assert!(
+        instances.iter().any(|one| one.id == made),
+        "it is not hidden"
+    );
     provider.delete(&made).await.expect("delete");
-    assert!(dockerd.left().contains(&"volume precious".to_owned()));
+    assert!(dockerd.leftovers().contains(&"volume precious".to_owned()));
 }
 
 #[tokio::test]
-async fn a_default_image_is_nobodys_snapshot() {
+async fn the_default_image_is_never_a_snapshot() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let made = make(&provider, "one").await.id;
@@ -121,7 +124,7 @@ async fn a_default_image_is_nobodys_snapshot() {
         .await
         .expect_err("the default's");
     assert_eq!(refused.kind, Conflict);
-    // Also one that was there before the settings changed.
+    // Also a snapshot that existed before the settings changed.
     provider.snapshot(&made, "later").await.expect("snapshot");
     let config = DockerConfig {
         image: "later".to_owned(),
@@ -133,7 +136,7 @@ async fn a_default_image_is_nobodys_snapshot() {
 }
 
 #[tokio::test]
-async fn a_link_leads_no_volume_to_the_agents_place() {
+async fn a_symbolic_link_cannot_redirect_a_volume_to_the_agent() {
     let dockerd = Dockerd::start(true).await;
     let config = DockerConfig {
         user: Some("root".to_owned()),
@@ -145,12 +148,12 @@ async fn a_link_leads_no_volume_to_the_agents_place() {
         size_bytes: 32 << 20,
     };
     provider.create_volume(&volume).await.expect("volume");
-    let mut wish = spec(&provider, "one");
-    wish.mounts = vec![Mount {
+    let mut new_spec = spec(&provider, "one");
+    new_spec.mounts = vec![Mount {
         volume: "v1".to_owned(),
         path: "/own/.sandyard".to_owned(),
     }];
-    let made = provider.create(&wish).await.expect("create").id;
+    let made = provider.create(&new_spec).await.expect("create").id;
     let line = "mv /own /elsewhere && ln -s / /own && readlink /own";
     assert_eq!(sh(&provider, &made, line).await, "/");
     provider.stop(&made).await.expect("stop");
@@ -161,23 +164,23 @@ async fn a_link_leads_no_volume_to_the_agents_place() {
 }
 
 #[tokio::test]
-async fn a_volume_that_was_not_opened_to_all_is_when_it_is_made_again() {
+async fn a_second_create_makes_a_volume_writable() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let label = |text: &str| format!("--label=sandyard.{text}");
-    let (ours, id) = (label("installation=ours"), label("volume=v1"));
-    dockerd.docker(&["volume", "create", &ours, &id, "sandyard-vol-v1"]);
+    let (own, id) = (label("installation=ours"), label("volume=v1"));
+    dockerd.docker(&["volume", "create", &own, &id, "sandyard-vol-v1"]);
     let volume = VolumeSpec {
         id: "v1".to_owned(),
         size_bytes: 32 << 20,
     };
     provider.create_volume(&volume).await.expect("volume");
-    let mut wish = spec(&provider, "one");
-    wish.mounts = vec![Mount {
+    let mut new_spec = spec(&provider, "one");
+    new_spec.mounts = vec![Mount {
         volume: "v1".to_owned(),
         path: "/data".to_owned(),
     }];
-    let made = provider.create(&wish).await.expect("create").id;
+    let made = provider.create(&new_spec).await.expect("create").id;
     assert_eq!(
         sh(&provider, &made, "echo 1 > /data/x; cat /data/x").await,
         "1"
@@ -185,12 +188,12 @@ async fn a_volume_that_was_not_opened_to_all_is_when_it_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_agents_program_arrives_also_when_nobody_waits_for_it() {
+async fn the_upload_of_the_program_continues_without_its_caller() {
     let dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
-    let wish = spec(&provider, "one");
-    let asking = tokio::spawn(async move { provider.create(&wish).await });
-    let give_up = Instant::now() + PATIENCE;
+    let new_spec = spec(&provider, "one");
+    let asking = tokio::spawn(async move { provider.create(&new_spec).await });
+    let give_up = Instant::now() + TIMEOUT;
     let has = |name: &str| dockerd.everything().iter().any(|one| one.starts_with(name));
     while !has("container sandyard-fill-") && !has("container sandyard-agent-") {
         assert!(Instant::now() < give_up, "nobody begins");

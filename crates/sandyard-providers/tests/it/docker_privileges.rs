@@ -1,4 +1,4 @@
-//! Containers of a real Docker daemon: what the operator may allow or forbid what runs in them.
+//! Containers of a real Docker daemon: privileges that the operator can allow or forbid.
 
 use sandyard_provider::prelude::*;
 use sandyard_providers::docker::{Docker, DockerConfig};
@@ -8,14 +8,14 @@ use crate::agent_client;
 use crate::docker::{make, sh};
 use crate::fake_dockerd::Dockerd;
 
-/// What root prints in a container.
+/// The output of a shell line as root in a container.
 async fn as_root(provider: &Docker, id: &str, line: &str) -> String {
     let agent = agent_client::agent(provider, id).await;
     agent_client::printed(&agent.as_user("root"), line).await
 }
 
 #[tokio::test]
-async fn programs_gain_rights_by_being_run_only_where_the_operator_says_so() {
+async fn programs_gain_privileges_only_if_the_operator_allows_it() {
     let dockerd = Dockerd::start(true).await;
     for has_new_privileges in [true, false] {
         let config = DockerConfig {
@@ -27,16 +27,16 @@ async fn programs_gain_rights_by_being_run_only_where_the_operator_says_so() {
         let line = "echo 'user ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/user; id -u";
         assert_eq!(as_root(&provider, &id, line).await, "0");
         let line = "sudo -n id -u 2>/dev/null || echo no";
-        let said = sh(&provider, &id, line).await;
+        let output = sh(&provider, &id, line).await;
         let expected = if has_new_privileges { "0" } else { "no" };
-        assert_eq!(said, expected, "has_new_privileges: {has_new_privileges}");
+        assert_eq!(output, expected, "has_new_privileges: {has_new_privileges}");
         provider.delete(&id).await.expect("delete");
     }
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn the_operators_own_filter_of_system_calls_holds() {
+async fn the_operators_seccomp_profile_is_applied() {
     let dockerd = Dockerd::start(true).await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter.json");
@@ -57,5 +57,5 @@ async fn the_operators_own_filter_of_system_calls_holds() {
         assert_eq!(sh(provider, &id, line).await, expected);
         provider.delete(&id).await.expect("delete");
     }
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }

@@ -1,5 +1,4 @@
-//! Images that a real Docker daemon fetches: from a small registry of the test's own, which holds one image with next to nothing in
-//! it.
+//! Images that a real Docker daemon pulls from a small registry of the test with one tiny image.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,18 +28,18 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// A registry with the image `one:1`; gone when dropped.
+/// A registry with the image `one:1`; ends when dropped.
 struct Registry {
     address: SocketAddr,
-    held: Arc<Held>,
+    registry_state: Arc<Shelf>,
     accepting: AbortHandle,
 }
 
-struct Held {
-    /// By digest, with their kinds. The manifest is the first.
+struct Shelf {
+    /// Blobs by digest, with their media types. The manifest is the first.
     blobs: Vec<(String, &'static str, Bytes)>,
-    asked: Mutex<Vec<String>>,
-    /// From now on it answers nobody well.
+    call: Mutex<Vec<String>>,
+    /// From now on every request fails.
     is_broken: Mutex<bool>,
 }
 
@@ -48,12 +47,12 @@ impl Registry {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let held = Arc::new(Held {
+        let registry_state = Arc::new(Shelf {
             blobs: image(),
-            asked: Mutex::default(),
+            call: Mutex::default(),
             is_broken: Mutex::default(),
         });
-        let shelf = held.clone();
+        let shelf = registry_state.clone();
         let accept = async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let shelf = shelf.clone();
@@ -63,13 +62,13 @@ impl Registry {
                 });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                // It is tried with TLS first.
+                // The daemon tries TLS first.
                 tokio::spawn(async move { connection.await.ok() });
             }
         };
         Self {
             address,
-            held,
+            registry_state,
             accepting: tokio::spawn(accept).abort_handle(),
         }
     }
@@ -78,17 +77,17 @@ impl Registry {
         format!("{}/one:{tag}", self.address)
     }
 
-    /// How often the files of the image were fetched.
+    /// How often the files of the image were pulled.
     fn fetches(&self) -> usize {
-        let layer = &self.held.blobs[2].0;
-        let asked = self.held.asked.lock();
-        let asked = asked.unwrap_or_else(PoisonError::into_inner);
+        let layer = &self.registry_state.blobs[2].0;
+        let call = self.registry_state.call.lock();
+        let call = call.unwrap_or_else(PoisonError::into_inner);
         let is_it = |path: &&String| path.ends_with(&format!("/blobs/{layer}"));
-        asked.iter().filter(is_it).count()
+        call.iter().filter(is_it).count()
     }
 
     fn set_broken(&self) {
-        let is_broken = self.held.is_broken.lock();
+        let is_broken = self.registry_state.is_broken.lock();
         *is_broken.unwrap_or_else(PoisonError::into_inner) = true;
     }
 }
@@ -99,7 +98,7 @@ impl Drop for Registry {
     }
 }
 
-impl Held {
+impl Shelf {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path().to_owned();
         let is_broken = self.is_broken.lock();
@@ -115,8 +114,8 @@ impl Held {
                 .iter()
                 .find(|(digest, ..)| path.ends_with(digest)),
         };
-        let asked = self.asked.lock();
-        asked.unwrap_or_else(PoisonError::into_inner).push(path);
+        let call = self.call.lock();
+        call.unwrap_or_else(PoisonError::into_inner).push(path);
         let Some((digest, kind, body)) = found else {
             let body = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
             return answer(StatusCode::NOT_FOUND, "application/json", body);
@@ -142,7 +141,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Manifest, configuration and the only layer.
+/// The manifest, the configuration and the only layer.
 fn image() -> Vec<(String, &'static str, Bytes)> {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["etc", "home", "tmp"] {
@@ -175,7 +174,7 @@ fn image() -> Vec<(String, &'static str, Bytes)> {
 }
 
 #[tokio::test]
-async fn an_image_that_is_missing_is_fetched_once() {
+async fn a_missing_image_is_pulled_once() {
     let dockerd = Dockerd::start(true).await;
     let registry = Registry::start().await;
     let config = DockerConfig {
@@ -183,37 +182,40 @@ async fn an_image_that_is_missing_is_fetched_once() {
         ..dockerd.config("ours")
     };
     let provider = Docker::connect(config).await.expect("connect");
-    let wish = |sandbox: &str, tag: &str| InstanceSpec {
+    let new_spec = |sandbox: &str, tag: &str| InstanceSpec {
         template: registry.name(tag),
         ..spec(&provider, sandbox)
     };
-    // Only who may choose has images fetched.
+    // Only unrestricted callers can have images pulled.
     let restricted = InstanceSpec {
         is_restricted: true,
-        ..wish("zero", "1")
+        ..new_spec("zero", "1")
     };
     let refused = provider.create(&restricted).await.expect_err("restricted");
     assert_eq!(refused.kind, NotFound);
     assert_eq!(registry.fetches(), 0);
-    let (one, two) = (wish("one", "1"), wish("two", "1"));
+    let (one, two) = (new_spec("one", "1"), new_spec("two", "1"));
     let (one, two) = tokio::join!(provider.create(&one), provider.create(&two));
     let (one, two) = (one.expect("create"), two.expect("create"));
     assert_eq!(one.template, registry.name("1"));
     assert_eq!(registry.fetches(), 1, "for both");
-    let absent = provider.create(&wish("three", "2")).await;
+    let absent = provider.create(&new_spec("three", "2")).await;
     assert_eq!(absent.expect_err("no such tag").kind, NotFound);
     registry.set_broken();
-    // What is there needs no registry.
-    let three = provider.create(&wish("three", "1")).await.expect("create");
-    let failed = provider.create(&wish("four", "3")).await;
+    // An existing image needs no registry.
+    let three = provider
+        .create(&new_spec("three", "1"))
+        .await
+        .expect("create");
+    let failed = provider.create(&new_spec("four", "3")).await;
     assert_eq!(failed.expect_err("out of order").kind, NoCapacity);
-    // Who never fetches has what is there, and nothing else.
+    // With `Pull::Never` only existing images can be used.
     let never = dockerd.provider("ours").await;
-    let absent = never.create(&wish("four", "2")).await;
+    let absent = never.create(&new_spec("four", "2")).await;
     assert_eq!(absent.expect_err("not there").kind, NotFound);
     assert_eq!(registry.fetches(), 1);
     for made in [one, two, three] {
         provider.delete(&made.id).await.expect("delete");
     }
-    assert_eq!(dockerd.left(), Vec::<String>::new());
+    assert_eq!(dockerd.leftovers(), Vec::<String>::new());
 }

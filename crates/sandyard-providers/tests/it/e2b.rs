@@ -1,4 +1,4 @@
-//! E2B, which another Sandyard stands for: the official SDKs cannot tell them apart.
+//! E2B, with another Sandyard as substitute: the official SDKs accept both.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,22 +17,22 @@ use crate::agent_client;
 use crate::e2b_fake_api::FakeApi;
 use crate::env;
 
-/// A debug build on busy cores may take its time.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A debug build on a busy machine is slow.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What E2B cannot do, and is not claimed.
+/// Checks that E2B cannot pass; it does not claim these capabilities.
 const SKIPPED: [&str; 11] = [
     "limits_out_of_range_are_invalid",
-    "the_difference_of_a_new_instance_can_be_asked",
+    "a_new_instance_has_no_differences",
     "an_archive_becomes_a_template",
-    "what_is_no_archive_is_invalid",
-    "a_fork_has_the_files_and_the_difference_tells_them",
+    "an_invalid_archive_or_name_is_refused",
+    "a_fork_has_the_files_and_the_difference_lists_them",
     "a_missing_volume_is_not_found",
-    "odd_mounts_and_volumes_are_invalid",
-    "a_volume_is_deleted_when_no_instance_has_it",
+    "bad_mounts_and_volumes_are_invalid",
+    "a_volume_is_deleted_when_no_instance_mounts_it",
     "a_volume_is_shared_and_outlives_its_instances",
     "stops_and_forks_keep_a_volume",
-    "files_are_reached_without_instances",
+    "files_are_accessible_without_instances",
 ];
 
 pub(crate) fn spec(provider: &E2b, sandbox_id: &str) -> InstanceSpec {
@@ -42,23 +42,25 @@ pub(crate) fn spec(provider: &E2b, sandbox_id: &str) -> InstanceSpec {
     }
 }
 
-/// What a shell line in a sandbox prints.
+/// The output of a shell line in a sandbox.
 pub(crate) async fn sh(provider: &E2b, id: &str, line: &str) -> String {
     agent_client::printed(&agent_client::agent(provider, id).await, line).await
 }
 
 #[tokio::test]
-async fn e2b_is_a_provider_like_any_other() {
+async fn e2b_passes_the_conformance_suite() {
     let counterpart = FakeApi::start(&[]).await;
-    let strangers = vec![
-        counterpart.stranger(json!({})).await,
+    let create_foreign_instances = vec![
+        counterpart.create_foreign(json!({})).await,
         counterpart
-            .stranger(json!({"sandyard.installation": "another", "sandyard.sandbox": "theirs"}))
+            .create_foreign(
+                json!({"sandyard.installation": "another", "sandyard.sandbox": "theirs"}),
+            )
             .await,
     ];
     let options = Options {
         limits: Limits::default(),
-        foreign_instances: strangers.clone(),
+        foreign_instances: create_foreign_instances.clone(),
         does_pause_cut_off: true,
     };
     let provider = Arc::new(counterpart.provider("ours").await);
@@ -71,36 +73,36 @@ async fn e2b_is_a_provider_like_any_other() {
     assert_eq!(
         counterpart.sandboxes().await.len(),
         2,
-        "strangers are untouched"
+        "foreign sandboxes are untouched"
     );
-    for id in &strangers {
+    for id in &create_foreign_instances {
         counterpart.remove(id).await;
     }
     counterpart.finish().await;
 }
 
 #[tokio::test]
-async fn strangers_are_neither_touched_nor_told_of() {
+async fn foreign_sandboxes_are_neither_changed_nor_listed() {
     let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
-    let theirs = counterpart
-        .stranger(json!({"sandyard.installation": "x"}))
+    let foreign = counterpart
+        .create_foreign(json!({"sandyard.installation": "x"}))
         .await;
-    assert_eq!(provider.pause(&theirs).await.unwrap_err().kind, NotFound);
-    assert_eq!(provider.stop(&theirs).await.unwrap_err().kind, NotFound);
-    provider.delete(&theirs).await.expect("nothing to delete");
-    let address = agent_client::address(&theirs);
+    assert_eq!(provider.pause(&foreign).await.unwrap_err().kind, NotFound);
+    assert_eq!(provider.stop(&foreign).await.unwrap_err().kind, NotFound);
+    provider.delete(&foreign).await.expect("nothing to delete");
+    let address = agent_client::address(&foreign);
     assert_eq!(provider.agent(&address).await.unwrap_err().kind, NotFound);
     assert_eq!(counterpart.sandboxes().await[0]["state"], "running");
-    counterpart.remove(&theirs).await;
+    counterpart.remove(&foreign).await;
     counterpart.finish().await;
 }
 
 #[tokio::test]
-async fn what_runs_is_kept_while_somebody_lists_it_and_paused_when_nobody_does() {
+async fn timeouts_are_extended_while_a_server_lists_sandboxes() {
     let counterpart = FakeApi::start(&[]).await;
     let config = E2bConfig {
-        // Long enough for a busy machine to come from one call to the next: half of it is left at least.
+        // Long enough for a busy machine to get from one call to the next: at least half of it remains.
         timeout: Duration::from_secs(40),
         ..counterpart.config("ours")
     };
@@ -117,30 +119,33 @@ async fn what_runs_is_kept_while_somebody_lists_it_and_paused_when_nobody_does()
     )
     .await;
     let end = async || counterpart.sandboxes().await[0]["endAt"].clone();
-    let (first, began) = (end().await, Instant::now());
-    while end().await == first || began.elapsed() < Duration::from_secs(45) {
-        assert!(began.elapsed() < PATIENCE, "nobody puts its end off");
-        let listed = provider.list().await.expect("list");
-        assert_eq!(listed[0].state, Running);
+    let (first, started_at) = (end().await, Instant::now());
+    while end().await == first || started_at.elapsed() < Duration::from_secs(45) {
+        assert!(
+            started_at.elapsed() < TIMEOUT,
+            "the timeout is not extended"
+        );
+        let instances = provider.list().await.expect("list");
+        assert_eq!(instances[0].state, Running);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     drop(provider);
-    let began = Instant::now();
+    let started_at = Instant::now();
     while counterpart.sandboxes().await[0]["state"] != "paused" {
-        assert!(began.elapsed() < PATIENCE, "nobody pauses it");
+        assert!(started_at.elapsed() < TIMEOUT, "it is not paused");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     // The next server finds it, with its processes and files.
     let provider = counterpart.provider("ours").await;
-    let listed = provider.list().await.expect("list");
+    let instances = provider.list().await.expect("list");
     assert_eq!(
-        (listed[0].state, listed[0].id.as_str()),
+        (instances[0].state, instances[0].id.as_str()),
         (Paused, id.as_str())
     );
     assert_eq!(provider.resume(&id).await.expect("resume").state, Running);
-    let said = sh(&provider, &id, "cat ~/file; pgrep -c sleep").await;
-    assert_eq!(said, "kept\n1");
-    // What a rest kept is not in lists, and told all the same.
+    let output = sh(&provider, &id, "cat ~/file; pgrep -c sleep").await;
+    assert_eq!(output, "kept\n1");
+    // What a pause retained is not in lists, but is reported nevertheless.
     assert_eq!(provider.stop(&id).await.expect("stop").state, Stopped);
     for provider in [provider, counterpart.provider("ours").await] {
         for _ in 0..2 {
@@ -157,7 +162,7 @@ async fn what_runs_is_kept_while_somebody_lists_it_and_paused_when_nobody_does()
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_at_once_and_never_shown() {
+async fn a_wrong_key_is_reported_at_once_and_never_shown() {
     let counterpart = FakeApi::start(&[]).await;
     let wrong = format!("e2b_{}", "0123456789".repeat(4));
     let config = E2bConfig {
@@ -174,11 +179,14 @@ async fn a_wrong_key_is_told_at_once_and_never_shown() {
             .is_some_and(|hint| hint.contains("E2B_API_KEY"))
     );
     assert!(!format!("{refused:?}").contains(&wrong));
-    let odd = E2bConfig {
+    let invalid = E2bConfig {
         api_key: "\n".to_owned(),
         ..counterpart.config("ours")
     };
-    assert_eq!(E2b::connect(odd).await.expect_err("no key").kind, Invalid);
+    assert_eq!(
+        E2b::connect(invalid).await.expect_err("no key").kind,
+        Invalid
+    );
     let provider = counterpart.provider("ours").await;
     assert!(!format!("{provider:?}").contains(&counterpart.key()));
     assert_eq!(

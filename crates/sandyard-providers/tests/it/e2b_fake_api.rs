@@ -1,4 +1,4 @@
-//! Another Sandyard in a process of its own, whose E2B dialect stands for E2B.
+//! Another Sandyard in its own process, whose E2B dialect is the substitute for E2B.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use crate::env::processes_with;
 
-/// A debug build on busy cores may take its time; nothing is measured by this.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A debug build on a busy machine is slow; not a measurement.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What its log says when it is ready.
+/// The line in its log when it is ready.
 const LISTENING: &str = "Listening for E2B's clients";
 
-/// What stands for E2B.
+/// The substitute for E2B.
 pub(crate) struct FakeApi {
     folder: tempfile::TempDir,
     flags: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct FakeApi {
 
 impl FakeApi {
     pub(crate) async fn start(flags: &[&str]) -> Self {
-        // Short, because a socket's path may have 107 bytes; on a disk, because a sandbox's files are on one.
+        // Short, because a socket's path may have 107 bytes; on a disk, because the files of sandboxes are on one.
         let folder = tempfile::Builder::new()
             .prefix("sandyard-test-")
             .tempdir_in("/var/tmp");
@@ -53,7 +53,7 @@ impl FakeApi {
         counterpart
     }
 
-    /// Starts the server, once more if it was killed, and waits until it listens.
+    /// Starts the server, again if it was killed, and waits until it listens.
     pub(crate) async fn launch(&mut self) {
         let log = fs::File::options()
             .create(true)
@@ -65,7 +65,7 @@ impl FakeApi {
             .arg(self.folder.path())
             .args(["serve", "--port", &self.port.to_string()])
             .args(["--e2b-port", &self.e2b.port().to_string()])
-            // Ready ones would have to be taken away, too.
+            // Pooled sandboxes would have to be deleted, too.
             .args(["--ready", "0"])
             .args(&self.flags)
             .env_clear()
@@ -77,8 +77,8 @@ impl FakeApi {
             .expect("the server starts");
         self.server = Some(server);
         self.launches += 1;
-        let give_up = Instant::now() + PATIENCE;
-        // It says so when everything is in its place, which is later than when it can be connected to.
+        let give_up = Instant::now() + TIMEOUT;
+        // It logs when everything is ready, which is later than when it accepts connections.
         while self.log().matches(LISTENING).count() < self.launches {
             assert!(Instant::now() < give_up, "no server:\n{}", self.log());
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -103,7 +103,7 @@ impl FakeApi {
         key.expect("a key").trim().to_owned()
     }
 
-    /// How to reach it over plain HTTP.
+    /// Configuration to reach it over plain HTTP.
     pub(crate) fn config(&self, installation: &str) -> E2bConfig {
         let url = format!("http://{}", self.e2b);
         E2bConfig {
@@ -123,7 +123,7 @@ impl FakeApi {
         }
     }
 
-    /// How to reach it by the names of its domain, over TLS.
+    /// Configuration to reach it by the names of its domain, over TLS.
     pub(crate) fn domain_config(&self, domain: &str) -> E2bConfig {
         let authority = fs::read_to_string(self.folder.path().join("tls/ca.pem"));
         E2bConfig {
@@ -141,7 +141,7 @@ impl FakeApi {
         connected.expect("connect")
     }
 
-    /// Asks its API past the provider.
+    /// Sends a request to its API without the provider.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let mut request = self
             .http
@@ -155,16 +155,16 @@ impl FakeApi {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// All sandboxes it has, by its own word.
+    /// All sandboxes of the server.
     pub(crate) async fn sandboxes(&self) -> Vec<Value> {
         let all = self.ask(Method::GET, "/v2/sandboxes", None).await;
         all.as_array().expect("a list").clone()
     }
 
-    /// A sandbox that somebody else made there, with these words on it.
-    pub(crate) async fn stranger(&self, metadata: Value) -> String {
-        let wanted = json!({"templateID": "base", "timeout": 600, "metadata": metadata});
-        let made = self.ask(Method::POST, "/sandboxes", Some(wanted)).await;
+    /// Creates a foreign sandbox with this metadata.
+    pub(crate) async fn create_foreign(&self, metadata: Value) -> String {
+        let requested = json!({"templateID": "base", "timeout": 600, "metadata": metadata});
+        let made = self.ask(Method::POST, "/sandboxes", Some(requested)).await;
         made["sandboxID"].as_str().expect("an id").to_owned()
     }
 
@@ -173,7 +173,7 @@ impl FakeApi {
         self.ask(Method::DELETE, &path, None).await;
     }
 
-    /// Says whether it has any sandbox, or is about to: what its own dialect tells, which is open.
+    /// Whether it has a sandbox, or is creating one, according to its native dialect.
     pub(crate) async fn has_any(&self) -> bool {
         let url = format!("http://127.0.0.1:{}/sandboxes", self.port);
         let answer = self.http.get(url).send().await.expect("an answer");
@@ -182,12 +182,12 @@ impl FakeApi {
         all["sandboxes"] != json!([])
     }
 
-    /// Sees that nothing is left there, neither sandboxes nor snapshots.
+    /// Checks that neither sandboxes nor snapshots remain.
     pub(crate) async fn finish(self) {
         assert_eq!(self.sandboxes().await, Vec::<Value>::new(), "left there");
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         loop {
-            // What was only needed for a copy goes in the background.
+            // Temporary snapshots are removed in the background.
             let snapshots = self.ask(Method::GET, "/snapshots", None).await;
             if snapshots == json!([]) {
                 break;
@@ -199,14 +199,14 @@ impl FakeApi {
 }
 
 impl Drop for FakeApi {
-    /// Takes everything away, after a test that failed as well.
+    /// Removes everything, also after a failed test.
     fn drop(&mut self) {
         self.kill();
         let data = self.folder.path();
-        // What a killed server had begun may go on for a moment: one comes or goes meanwhile.
+        // Creates of a killed server may continue for a moment, so sandboxes may appear or disappear.
         let is_empty =
             || fs::read_dir(data.join("sandboxes")).map_or(true, |mut all| all.next().is_none());
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         loop {
             let _ = Command::new(program())
                 .arg("--data-dir")
@@ -219,12 +219,12 @@ impl Drop for FakeApi {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        // It takes its groups away when it is asked to end.
+        // It removes its control groups when it is asked to end.
         let launchers = processes_with(data);
         for pid in &launchers {
             end(*pid, "-TERM");
         }
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         while !processes_with(data).is_empty() && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -244,8 +244,8 @@ fn end(pid: i32, signal: &str) {
         .status();
 }
 
-/// A port for a server that may be killed and started again: below those that connections get, and no other test's for as long
-/// as this process lives, whose mark it has.
+/// A port for a server that may be killed and restarted: below the range of outgoing connections, and reserved by a lock of this
+/// process.
 fn free_port() -> u16 {
     static MARKS: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     let begin = std::process::id() % 1000;
@@ -267,12 +267,12 @@ fn free_port() -> u16 {
     panic!("no port is free");
 }
 
-/// The program, built once: it is another crate's, so nobody else sees to it. `SANDYARD` names one that is there.
+/// The program of another crate, built once. `SANDYARD` names an existing one.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        if let Some(named) = std::env::var_os("SANDYARD") {
-            return named.into();
+        if let Some(from_env) = std::env::var_os("SANDYARD") {
+            return from_env.into();
         }
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "sandyard"])

@@ -1,4 +1,4 @@
-//! E2B on a bad day: what gets lost, comes late, comes in part or not at all.
+//! E2B with faults: lost, late, incomplete and missing answers.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use crate::e2b::{sh, spec};
 use crate::e2b_fake_api::FakeApi;
 use crate::faults::{Fault, Faults};
 
-/// A provider whose API is behind somebody who spoils what is said.
-pub(crate) async fn spoilt(counterpart: &FakeApi, timeout: Duration) -> (Faults, E2b) {
+/// A provider whose API is behind a proxy that injects faults.
+pub(crate) async fn with_faults(counterpart: &FakeApi, timeout: Duration) -> (Faults, E2b) {
     let faults = Faults::before(counterpart.e2b).await;
     let provider = behind(counterpart, &faults, timeout, CallTimeouts::default()).await;
     (faults, provider)
@@ -39,14 +39,14 @@ async fn behind(
 }
 
 pub(crate) const LONG: Duration = Duration::from_secs(7200);
-/// Nothing is measured by this.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+/// Bound on waits; not a measurement.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 #[tokio::test]
-async fn every_failure_has_its_kind_and_nothing_stays_broken() {
+async fn every_failure_has_its_kind_and_the_provider_recovers() {
     let counterpart = FakeApi::start(&[]).await;
-    let (faults, provider) = spoilt(&counterpart, LONG).await;
-    // With little patience, for what is never answered: all else has time, however busy the machine is.
+    let (faults, provider) = with_faults(&counterpart, LONG).await;
+    // Short timeouts for requests without an answer; everything else has long ones, however busy the machine is.
     let short = CallTimeouts {
         quick: Duration::from_secs(6),
         ..CallTimeouts::default()
@@ -84,9 +84,9 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
         (Fault::Slow(Duration::from_millis(50)), TimedOut),
     ] {
         let name = format!("{fault:?}");
-        let asked = if kind == TimedOut { &hasty } else { &provider };
+        let request = if kind == TimedOut { &hasty } else { &provider };
         faults.set(fault);
-        let error = asked.list().await.expect_err(&name);
+        let error = request.list().await.expect_err(&name);
         assert_eq!(error.kind, kind, "{name}: {error:?}");
         if name.contains("\"7\"") {
             assert_eq!(error.retry_after, Some(Duration::from_secs(7)), "{name}");
@@ -94,13 +94,13 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
         if name.contains("should-retry") {
             assert_eq!(error.retry, Retry::Never, "{name}");
         }
-        let error = asked.pause(&id).await.expect_err(&name);
+        let error = request.pause(&id).await.expect_err(&name);
         assert_eq!(error.kind, kind, "{name}: {error:?}");
         faults.set(Fault::None);
         let found = provider.inspect(&id).await.expect("inspect");
         assert_eq!(found.expect("there").state, Running, "{name}");
     }
-    // The way to the sandbox is another one, and what is known is enough to go it.
+    // Connections to the sandbox do not use the API, and the cached facts are enough.
     faults.set(Fault::Refuse);
     assert_eq!(sh(&provider, &id, "echo still there").await, "still there");
     faults.set(Fault::None);
@@ -108,48 +108,51 @@ async fn every_failure_has_its_kind_and_nothing_stays_broken() {
     counterpart.finish().await;
 }
 
-/// All of them, as soon as anybody answers.
-async fn listed(provider: &E2b) -> Vec<Instance> {
-    let give_up = Instant::now() + PATIENCE;
+/// All instances, as soon as a list succeeds.
+async fn instances(provider: &E2b) -> Vec<Instance> {
+    let give_up = Instant::now() + TIMEOUT;
     loop {
         match provider.list().await {
-            Ok(listed) => return listed,
+            Ok(instances) => return instances,
             Err(error) => assert!(Instant::now() < give_up, "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// The states of all, those that are paused first.
+/// The states of all instances, paused ones first.
 async fn states(provider: &E2b) -> Vec<SandboxState> {
-    let listed = provider.list().await.expect("list");
-    let mut states: Vec<_> = listed.into_iter().map(|one| one.state).collect();
+    let instances = provider.list().await.expect("list");
+    let mut states: Vec<_> = instances
+        .into_iter()
+        .map(|instance| instance.state)
+        .collect();
     states.sort_by_key(|state| *state != Paused);
     states
 }
 
-/// What one of them rests as may not be told: it is there all the same, and so are the others.
+/// The inspection of a sandbox may fail: it is listed nevertheless, and so are the others.
 #[tokio::test]
-async fn one_that_cannot_be_looked_at_hides_nobody() {
+async fn a_failed_inspection_hides_no_sandbox() {
     let counterpart = FakeApi::start(&[]).await;
     let other = counterpart.provider("ours").await;
     for name in ["one", "two"] {
         let made = other.create(&spec(&other, name)).await.expect("create");
         other.stop(&made.id).await.expect("stop");
     }
-    let odd = Fault::Late(Duration::ZERO, "[]".to_owned());
+    let invalid = Fault::Late(Duration::ZERO, "[]".to_owned());
     for fault in [
         Fault::status(500, ("", ""), "oh"),
         Fault::status(429, ("retry-after", "7"), "slow down"),
         Fault::Refuse,
-        odd,
+        invalid,
     ] {
         let name = format!("{fault:?}");
-        // A list waits for each of them for a few seconds only. On a busy machine another one may not be told in time, either.
-        let give_up = Instant::now() + PATIENCE;
+        // A list waits a few seconds for each of them. On a busy machine others may be late, too.
+        let give_up = Instant::now() + TIMEOUT;
         let (_faults, provider) = loop {
-            // It knows nothing of them yet.
-            let (faults, provider) = spoilt(&counterpart, LONG).await;
+            // It has no cached facts yet.
+            let (faults, provider) = with_faults(&counterpart, LONG).await;
             faults.next([Fault::None, fault.clone()]);
             let states = states(&provider).await;
             if states == [Paused, Stopped] {
@@ -162,16 +165,16 @@ async fn one_that_cannot_be_looked_at_hides_nobody() {
             assert!(Instant::now() < give_up, "{name} lasts");
         }
     }
-    for one in other.list().await.expect("list") {
-        other.delete(&one.id).await.expect("delete");
+    for instance in other.list().await.expect("list") {
+        other.delete(&instance.id).await.expect("delete");
     }
     counterpart.finish().await;
 }
 
 #[tokio::test]
-async fn a_create_whose_answer_gets_lost_is_found_and_made_once() {
+async fn a_create_whose_answer_is_lost_is_found_and_not_repeated() {
     let counterpart = FakeApi::start(&[]).await;
-    let (faults, provider) = spoilt(&counterpart, LONG).await;
+    let (faults, provider) = with_faults(&counterpart, LONG).await;
     for (number, fault) in [Fault::Lose, Fault::Half].into_iter().enumerate() {
         faults.next([fault]);
         let spec = spec(&provider, &format!("lost{number}"));
@@ -182,7 +185,7 @@ async fn a_create_whose_answer_gets_lost_is_found_and_made_once() {
         assert_eq!(sh(&provider, &made.id, "echo in").await, "in");
         provider.delete(&made.id).await.expect("delete");
     }
-    // Never got there: nothing is made, and it is said so.
+    // The request never arrived: nothing is created, and the error says so.
     let busy = Fault::status(429, ("retry-after", "1"), "slow down");
     for (fault, kind) in [(Fault::Refuse, Unavailable), (busy, NoCapacity)] {
         faults.next([fault]);
@@ -194,17 +197,17 @@ async fn a_create_whose_answer_gets_lost_is_found_and_made_once() {
     counterpart.finish().await;
 }
 
-/// What one call is refused says nothing about the others.
+/// A refused call says nothing about the others.
 #[tokio::test]
-async fn a_plan_that_lacks_something_does_everything_else() {
+async fn a_plan_without_a_feature_supports_the_others() {
     let counterpart = FakeApi::start(&[]).await;
-    let (faults, provider) = spoilt(&counterpart, LONG).await;
-    let wanted = spec(&provider, "one");
-    let id = provider.create(&wanted).await.expect("create").id;
+    let (faults, provider) = with_faults(&counterpart, LONG).await;
+    let requested = spec(&provider, "one");
+    let id = provider.create(&requested).await.expect("create").id;
     let grant = NetworkGrant {
-        sandbox_id: wanted.sandbox_id,
+        sandbox_id: requested.sandbox_id,
         owner: "alice".to_owned(),
-        policy: wanted.network,
+        policy: requested.network,
         secrets: Vec::new(),
         is_leading: false,
     };
@@ -217,35 +220,42 @@ async fn a_plan_that_lacks_something_does_everything_else() {
     counterpart.finish().await;
 }
 
-/// Deleted by another server, it is forgotten with the next list and asked for again.
+/// A sandbox that another server deleted is forgotten with the next list, and requested again.
 #[tokio::test]
-async fn what_others_deleted_is_forgotten() {
+async fn sandboxes_deleted_elsewhere_are_forgotten() {
     let counterpart = FakeApi::start(&[]).await;
-    let (one, other) = (
+    let (instance, other) = (
         counterpart.provider("ours").await,
         counterpart.provider("ours").await,
     );
-    let id = one.create(&spec(&one, "one")).await.expect("create").id;
+    let id = instance
+        .create(&spec(&instance, "one"))
+        .await
+        .expect("create")
+        .id;
     other.delete(&id).await.expect("delete");
-    assert_eq!(one.list().await.expect("list"), []);
+    assert_eq!(instance.list().await.expect("list"), []);
     let address = agent_client::address(&id);
-    assert_eq!(one.agent(&address).await.expect_err("gone").kind, NotFound);
+    assert_eq!(
+        instance.agent(&address).await.expect_err("gone").kind,
+        NotFound
+    );
     counterpart.finish().await;
 }
 
 #[tokio::test]
-async fn a_plan_with_less_time_is_kept_to() {
+async fn the_maximum_timeout_of_a_plan_is_respected() {
     let counterpart = FakeApi::start(&[]).await;
-    let (faults, provider) = spoilt(&counterpart, LONG).await;
+    let (faults, provider) = with_faults(&counterpart, LONG).await;
     let complaint = "Timeout cannot be greater than 1 hours";
     faults.next([Fault::status(400, ("", ""), complaint)]);
     let made = provider
         .create(&spec(&provider, "one"))
         .await
         .expect("create");
-    let listed = counterpart.sandboxes().await;
+    let instances = counterpart.sandboxes().await;
     let time = |name: &str| -> jiff::Timestamp {
-        let text = listed[0][name].as_str().expect("a time");
+        let text = instances[0][name].as_str().expect("a time");
         text.parse().expect("a time")
     };
     let seconds = time("endAt").as_second() - time("startedAt").as_second();
@@ -255,7 +265,7 @@ async fn a_plan_with_less_time_is_kept_to() {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_when_their_server_dies_and_comes_back() {
+async fn nothing_is_lost_when_the_cloud_restarts() {
     let mut counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
@@ -269,33 +279,36 @@ async fn nothing_is_lost_when_their_server_dies_and_comes_back() {
     let failed = provider.create(&spec(&provider, "two")).await;
     assert_eq!(failed.unwrap_err().kind, Unavailable);
     counterpart.launch().await;
-    let listed = self::listed(&provider).await;
-    assert_eq!((listed.len(), listed[0].id.as_str()), (1, id.as_str()));
+    let instances = self::instances(&provider).await;
+    assert_eq!(
+        (instances.len(), instances[0].id.as_str()),
+        (1, id.as_str())
+    );
     assert_eq!(sh(&provider, &id, "cat ~/file").await, "kept");
-    // In the middle of a create: it is there once or not at all.
-    let wanted = spec(&provider, "three");
+    // During a create: it exists once or not at all.
+    let requested = spec(&provider, "three");
     let ((), made) = tokio::join!(
         async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             counterpart.kill();
         },
-        provider.create(&wanted)
+        provider.create(&requested)
     );
     counterpart.launch().await;
-    let listed = self::listed(&provider).await;
-    let is_it = |one: &&Instance| one.sandbox_id.as_ref() == Some(&wanted.sandbox_id);
-    let found: Vec<_> = listed.iter().filter(is_it).collect();
+    let instances = self::instances(&provider).await;
+    let is_it = |instance: &&Instance| instance.sandbox_id.as_ref() == Some(&requested.sandbox_id);
+    let found: Vec<_> = instances.iter().filter(is_it).collect();
     assert!(found.len() <= 1, "{found:?}");
     assert!(made.is_err() || found.len() == 1, "{made:?}");
-    // What was being made may still come to light there.
-    let began = Instant::now();
+    // A sandbox of an interrupted create may still appear.
+    let started_at = Instant::now();
     while counterpart.has_any().await {
-        for one in provider.list().await.expect("list") {
-            provider.delete(&one.id).await.expect("delete");
+        for instance in provider.list().await.expect("list") {
+            provider.delete(&instance.id).await.expect("delete");
         }
         assert!(
-            began.elapsed() < Duration::from_secs(240),
-            "something is left there"
+            started_at.elapsed() < Duration::from_secs(240),
+            "something remains"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

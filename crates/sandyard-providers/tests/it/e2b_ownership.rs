@@ -1,4 +1,4 @@
-//! Snapshots at E2B that are not this installation's.
+//! Snapshots at E2B of other installations.
 
 use reqwest::Method;
 use sandyard_provider::InstanceSpec;
@@ -10,9 +10,9 @@ use serde_json::json;
 use crate::e2b::{sh, spec};
 use crate::e2b_fake_api::FakeApi;
 
-/// An account may be that of others too: what is theirs is neither removed nor given to whoever may not choose.
+/// An account may be shared: snapshots of others are neither removed nor given to restricted users.
 #[tokio::test]
-async fn snapshots_of_others_are_theirs() {
+async fn snapshots_of_other_installations_are_separate() {
     let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let other = counterpart.provider("theirs").await;
@@ -21,13 +21,13 @@ async fn snapshots_of_others_are_theirs() {
     let path = format!("/sandboxes/{id}/snapshots");
     let by_hand = json!({"name": "by-hand"});
     counterpart.ask(Method::POST, &path, Some(by_hand)).await;
-    let theirs = other.create(&spec(&other, "two")).await;
-    let theirs = theirs.expect("create").id;
-    sh(&other, &theirs, "echo theirs > ~/file").await;
+    let foreign = other.create(&spec(&other, "two")).await;
+    let foreign = foreign.expect("create").id;
+    sh(&other, &foreign, "echo theirs > ~/file").await;
     sh(&provider, &id, "echo ours > ~/file").await;
-    other.snapshot(&theirs, "same").await.expect("snapshot");
-    other.snapshot(&theirs, "other").await.expect("snapshot");
-    // Each has its own of that name.
+    other.snapshot(&foreign, "same").await.expect("snapshot");
+    other.snapshot(&foreign, "other").await.expect("snapshot");
+    // Each installation has its own snapshot of that name.
     provider.snapshot(&id, "same").await.expect("snapshot");
     let taken = provider.snapshot(&id, "by-hand").await;
     assert_eq!(taken.expect_err("taken").kind, Conflict);
@@ -35,11 +35,14 @@ async fn snapshots_of_others_are_theirs() {
         let all = provider.templates().await.expect("list");
         all.into_iter().map(|one| one.name).collect()
     };
-    let listed = names(&provider).await;
+    let instances = names(&provider).await;
     for name in ["same", "by-hand", "sandyard-kept-theirs-same"] {
-        assert!(listed.iter().any(|one| one == name), "{name}: {listed:?}");
+        assert!(
+            instances.iter().any(|one| one == name),
+            "{name}: {instances:?}"
+        );
     }
-    assert!(!listed.iter().any(|one| one == "other"), "{listed:?}");
+    assert!(!instances.iter().any(|one| one == "other"), "{instances:?}");
     for (template, is_restricted, expected) in [
         ("same", true, Some("ours")),
         ("by-hand", true, None),
@@ -48,16 +51,16 @@ async fn snapshots_of_others_are_theirs() {
         ("other", false, None),
         ("sandyard-kept-theirs-same", true, None),
     ] {
-        let wanted = InstanceSpec {
+        let requested = InstanceSpec {
             template: template.to_owned(),
             is_restricted,
             ..spec(&provider, "three")
         };
-        match (provider.create(&wanted).await, expected) {
+        match (provider.create(&requested).await, expected) {
             (Ok(made), Some(expected)) => {
                 assert_eq!(made.template, template);
-                let said = sh(&provider, &made.id, "cat ~/file 2>/dev/null").await;
-                assert_eq!(said, expected, "{template}");
+                let output = sh(&provider, &made.id, "cat ~/file 2>/dev/null").await;
+                assert_eq!(output, expected, "{template}");
                 provider.delete(&made.id).await.expect("delete");
             }
             (Err(error), None) => assert_eq!(error.kind, NotFound, "{template}: {error}"),
@@ -77,15 +80,19 @@ async fn snapshots_of_others_are_theirs() {
     for name in ["same", "other"] {
         other.remove_template(name).await.expect("remove");
     }
-    let told = counterpart.ask(Method::GET, "/snapshots", None).await;
-    let left = told.as_array().expect("a list");
-    assert_eq!(left.len(), 1, "what was made by hand is there: {told}");
+    let answer = counterpart.ask(Method::GET, "/snapshots", None).await;
+    let remaining = answer.as_array().expect("a list");
+    assert_eq!(
+        remaining.len(),
+        1,
+        "what was made by hand is there: {answer}"
+    );
     let path = format!(
         "/templates/{}",
-        left[0]["snapshotID"].as_str().expect("an id")
+        remaining[0]["snapshotID"].as_str().expect("an id")
     );
     counterpart.ask(Method::DELETE, &path, None).await;
     provider.delete(&id).await.expect("delete");
-    other.delete(&theirs).await.expect("delete");
+    other.delete(&foreign).await.expect("delete");
     counterpart.finish().await;
 }

@@ -1,4 +1,4 @@
-//! The way to agents and ports at E2B: its proxy, by name over TLS or by headers.
+//! Agents and ports at E2B: its proxy, by name over TLS or by headers.
 
 use sandyard_provider::ProviderErrorKind::Unavailable;
 use sandyard_provider::prelude::*;
@@ -10,7 +10,7 @@ use crate::e2b::{sh, spec};
 use crate::e2b_fake_api::FakeApi;
 
 #[tokio::test]
-async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_believed() {
+async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_trusted() {
     let counterpart = FakeApi::start(&["--tls-self-signed", "--domain", "sbx.test"]).await;
     let config = counterpart.domain_config("sbx.test");
     let strict = E2bConfig {
@@ -20,7 +20,7 @@ async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_believe
     let strict = E2b::connect(strict).await.expect("it may answer later");
     assert_eq!(strict.list().await.unwrap_err().kind, Unavailable);
     let provider = E2b::connect(config).await.expect("connect");
-    // Another port is another place.
+    // Another port has another address.
     let location = format!("e2b:api.sbx.test:{}", counterpart.port);
     assert_eq!(provider.info().location, location);
     let id = provider
@@ -39,7 +39,7 @@ async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_believe
     assert_eq!(provider.list().await.expect("list"), []);
 }
 
-/// Has two servers in a sandbox: of files, and of a protocol that is switched to.
+/// Runs two servers in a sandbox: one for files, and one for an upgraded protocol.
 async fn serve_ports(provider: &E2b, id: &str) {
     let line = r#"
 mkdir -p /tmp/www && echo hello from inside > /tmp/www/index.html
@@ -67,7 +67,7 @@ done
     sh(provider, id, line).await;
 }
 
-/// Asks a port for its first page, with or without what its way wants.
+/// Requests the first page of a port, with or without the required headers.
 async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
     let mut stream = dial(provider, id, port).await;
     let mut head = "GET / HTTP/1.1\r\nconnection: close\r\n".to_owned();
@@ -93,7 +93,7 @@ async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::Dia
 }
 
 #[tokio::test]
-async fn ports_are_reached_by_the_proxy_and_open_to_nobody_else() {
+async fn ports_are_reached_by_the_proxy_and_closed_to_others() {
     let counterpart = FakeApi::start(&[]).await;
     let id = {
         let provider = counterpart.provider("ours").await;
@@ -104,7 +104,7 @@ async fn ports_are_reached_by_the_proxy_and_open_to_nobody_else() {
         serve_ports(&provider, &made.id).await;
         made.id
     };
-    // A server that has just started knows no tokens, and asks for them.
+    // A server that just started has no tokens, and requests them.
     let provider = counterpart.provider("ours").await;
     assert!(
         get(&provider, &id, 8123, true)

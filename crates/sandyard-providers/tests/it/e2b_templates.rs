@@ -1,4 +1,4 @@
-//! Snapshots at E2B: kept, found, removed, and started from by their own names alone.
+//! Snapshots at E2B: saved, found, removed, and addressed by their names only.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::e2b::{sh, spec};
 use crate::e2b_fake_api::FakeApi;
 
 #[tokio::test]
-async fn snapshots_are_kept_found_and_removed_and_forks_leave_none() {
+async fn snapshots_are_saved_found_and_removed_and_forks_leave_none() {
     let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
@@ -60,8 +60,8 @@ async fn snapshots_are_kept_found_and_removed_and_forks_leave_none() {
         .remove_template("snapshot-of-mine")
         .await
         .expect("remove");
-    let again = provider.remove_template("snapshot-of-mine").await;
-    assert_eq!(again.unwrap_err().kind, NotFound);
+    let second = provider.remove_template("snapshot-of-mine").await;
+    assert_eq!(second.unwrap_err().kind, NotFound);
     let archive = Box::pin(std::io::Cursor::new(Vec::new()));
     let imported = provider.import_template("mine", archive).await;
     assert_eq!(imported.unwrap_err().kind, Unsupported);
@@ -71,19 +71,19 @@ async fn snapshots_are_kept_found_and_removed_and_forks_leave_none() {
     counterpart.finish().await;
 }
 
-/// A server that ended in the middle of a fork leaves a snapshot; another one of its installation takes it away.
+/// A server that crashed during a fork leaves a snapshot; another server of its installation removes it.
 #[tokio::test]
-async fn what_a_crash_left_of_a_fork_is_swept() {
+async fn temporary_snapshots_of_a_crash_are_swept() {
     let counterpart = FakeApi::start(&[]).await;
     let mut config = counterpart.config("ours");
-    // Nobody may need one for longer than twice this.
+    // No call needs a temporary snapshot for longer than twice this.
     config.timeouts.copy = Duration::from_secs(1);
     let provider = E2b::connect(config).await.expect("connect");
-    let wanted = InstanceSpec {
+    let requested = InstanceSpec {
         metadata: BTreeMap::from([("team".to_owned(), "blue".to_owned())]),
         ..spec(&provider, "one")
     };
-    let id = provider.create(&wanted).await.expect("create").id;
+    let id = provider.create(&requested).await.expect("create").id;
     assert_eq!(counterpart.sandboxes().await[0]["metadata"]["team"], "blue");
     let path = format!("/sandboxes/{id}/snapshots");
     let others = [
@@ -93,13 +93,13 @@ async fn what_a_crash_left_of_a_fork_is_swept() {
         "kept",
     ];
     for name in others.iter().chain(&["sandyard-fork-ours-1000-7"]) {
-        let wanted = json!({"name": name});
-        counterpart.ask(Method::POST, &path, Some(wanted)).await;
+        let requested = json!({"name": name});
+        counterpart.ask(Method::POST, &path, Some(requested)).await;
     }
     let names = async || -> Vec<String> {
-        let told = counterpart.ask(Method::GET, "/snapshots", None).await;
-        let all = told.as_array().expect("a list").iter();
-        let name = |one: &Value| one["names"][0].as_str().expect("a name").to_owned();
+        let answer = counterpart.ask(Method::GET, "/snapshots", None).await;
+        let all = answer.as_array().expect("a list").iter();
+        let name = |snapshot: &Value| snapshot["names"][0].as_str().expect("a name").to_owned();
         let mut names: Vec<_> = all.map(name).collect();
         names.sort();
         names
@@ -108,13 +108,13 @@ async fn what_a_crash_left_of_a_fork_is_swept() {
     assert!(names().await.iter().any(is_left));
     let give_up = Instant::now() + Duration::from_secs(180);
     while names().await.iter().any(is_left) {
-        assert!(Instant::now() < give_up, "it is left");
+        assert!(Instant::now() < give_up, "it remains");
         provider.list().await.expect("list");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(names().await.len(), others.len());
-    let told = counterpart.ask(Method::GET, "/snapshots", None).await;
-    for one in told.as_array().expect("a list") {
+    let answer = counterpart.ask(Method::GET, "/snapshots", None).await;
+    for one in answer.as_array().expect("a list") {
         let path = format!("/templates/{}", one["snapshotID"].as_str().expect("an id"));
         counterpart.ask(Method::DELETE, &path, None).await;
     }
@@ -122,9 +122,9 @@ async fn what_a_crash_left_of_a_fork_is_swept() {
     counterpart.finish().await;
 }
 
-/// Whose a name is is known to the service in front; whose an id, a team or a tag is is not.
+/// The service knows the owner of a name, but not that of an id, a team or a tag.
 #[tokio::test]
-async fn nothing_but_its_own_name_leads_to_a_snapshot() {
+async fn a_snapshot_is_addressed_by_its_name_only() {
     let counterpart = FakeApi::start(&[]).await;
     let provider = counterpart.provider("ours").await;
     let id = provider
@@ -137,15 +137,15 @@ async fn nothing_but_its_own_name_leads_to_a_snapshot() {
         let spec = spec(&provider, "two");
         provider.create(&InstanceSpec { template, ..spec }).await
     };
-    // Looked at before it is there, so that what was seen then does not count.
+    // Read before the snapshot exists, so that the cached lists are outdated.
     from("missing").await.expect_err("missing");
     provider.snapshot(&id, "kept").await.expect("snapshot");
-    let told = counterpart.ask(Method::GET, "/snapshots", None).await;
-    let (full, own) = (&told[0]["names"][0], &told[0]["snapshotID"]);
+    let answer = counterpart.ask(Method::GET, "/snapshots", None).await;
+    let (full, own) = (&answer[0]["names"][0], &answer[0]["snapshotID"]);
     let (full, own) = (full.as_str().expect("a name"), own.as_str().expect("an id"));
     let bare = own.split(':').next().expect("an id");
     let team = full.split(':').next().expect("a name");
-    for odd in [
+    for invalid in [
         "kept:default",
         "kept:latest",
         "kept:v1",
@@ -157,33 +157,33 @@ async fn nothing_but_its_own_name_leads_to_a_snapshot() {
         bare,
         team,
     ] {
-        let error = from(odd).await.expect_err(odd);
-        assert_eq!(error.kind, NotFound, "{odd}: {error}");
+        let error = from(invalid).await.expect_err(invalid);
+        assert_eq!(error.kind, NotFound, "{invalid}: {error}");
     }
     assert!(full.ends_with("/sandyard-kept-ours-kept:default"), "{full}");
-    // Nor does its name there, which nobody here sees.
+    // Nor does its name at E2B, which users do not see.
     let marked = "sandyard-kept-ours-kept";
     assert_eq!(from(marked).await.expect_err(marked).kind, NotFound);
-    // Nor does it lose its name, or another snapshot take its id for one.
+    // Nor can another snapshot take its name or its id.
     for taken in ["kept", bare, "base"] {
         let error = provider.snapshot(&id, taken).await.expect_err(taken);
         assert_eq!(error.kind, Conflict, "{taken}");
     }
     let error = provider.remove_template(bare).await.expect_err("an id");
     assert_eq!(error.kind, NotFound);
-    // Templates have teams and tags as before.
+    // Templates still have teams and tags.
     for fine in ["kept", "base:latest", "any/base"] {
         let made = from(fine).await.expect(fine);
         provider.delete(&made.id).await.expect("delete");
     }
-    // Whoever may not choose has the default and what was kept, and nothing else.
+    // Restricted users can use the default and saved snapshots, and nothing else.
     for (template, is_there) in [("base", true), ("kept", true), ("any/base", false)] {
-        let wanted = InstanceSpec {
+        let requested = InstanceSpec {
             template: template.to_owned(),
             is_restricted: true,
             ..spec(&provider, "three")
         };
-        match provider.create(&wanted).await {
+        match provider.create(&requested).await {
             Ok(made) if is_there => provider.delete(&made.id).await.expect("delete"),
             Err(error) if !is_there => assert_eq!(error.kind, NotFound),
             other => panic!("{template}: {other:?}"),

@@ -1,4 +1,4 @@
-//! The engine of this host behind the contract.
+//! The engine of this host as a provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use sandyard_provider::prelude::*;
 use sandyard_providers::{CallTimeouts, Embedded, EmbeddedConfig};
 
 use crate::agent_client;
-use crate::env::{TestEnv, is_root, spec, strangers};
+use crate::env::{TestEnv, create_foreign_instances, is_root, spec};
 
 #[tokio::test]
-async fn the_embedded_engine_is_a_provider_like_any_other() {
+async fn the_embedded_engine_passes_the_conformance_suite() {
     let env = TestEnv::new().await;
     let options = Options {
-        foreign_instances: strangers(&env).await,
+        foreign_instances: create_foreign_instances(&env).await,
         ..Options::default()
     };
     let provider = Arc::new(env.provider("ours").await);
     let report = conformance::run(provider, &options).await;
     report.assert();
-    // An ordinary user's sandboxes may go without limits: what then cannot be held is the one thing not tried.
+    // Sandboxes of an ordinary user may have no limits: that is the only check that may be skipped.
     let untried = report.0.len() - report.passed();
     assert!(untried == 0 || (untried == 1 && !is_root()), "\n{report}");
-    let left = env.engine.list().await.expect("list").len();
+    let remaining = env.engine.list().await.expect("list").len();
     assert_eq!(
-        left,
+        remaining,
         options.foreign_instances.len(),
-        "the strangers are untouched"
+        "foreign sandboxes are untouched"
     );
     env.finish().await;
 }
 
 #[tokio::test]
-async fn every_call_goes_on_after_the_launcher_died() {
+async fn every_call_works_after_the_launcher_died() {
     let env = TestEnv::new().await;
     let provider = env.provider("ours").await;
     let made = provider.create(&spec(&provider, "one")).await;
@@ -45,7 +45,7 @@ async fn every_call_goes_on_after_the_launcher_died() {
     env.kill_launcher().await;
     assert_eq!(provider.list().await.expect("list").len(), 1);
     env.kill_launcher().await;
-    // Not a call that may be repeated blindly: it looks first.
+    // Not a call that may be repeated blindly: it checks first.
     let second = provider.create(&spec(&provider, "two")).await;
     let second = second.expect("create").id;
     env.kill_launcher().await;
@@ -56,20 +56,20 @@ async fn every_call_goes_on_after_the_launcher_died() {
 }
 
 #[tokio::test]
-async fn creating_while_launchers_die_makes_each_sandbox_once() {
+async fn creates_while_launchers_die_make_each_sandbox_once() {
     let env = TestEnv::new().await;
     let provider = env.provider("ours").await;
     for round in 0..10 {
         let spec = spec(&provider, &format!("round{round}"));
         let (made, ()) = tokio::join!(provider.create(&spec), env.kill_launcher());
-        let listed = provider.list().await.expect("list");
-        let of_it = listed
+        let instances = provider.list().await.expect("list");
+        let of_it = instances
             .iter()
             .filter(|one| one.sandbox_id.as_ref() == Some(&spec.sandbox_id));
         let found: Vec<_> = of_it.map(|one| &one.id).collect();
         match &made {
             Ok(made) => assert_eq!(found, [&made.id], "round {round}"),
-            // Two died in a row: what is left of it is found by its sandbox.
+            // Two launchers died in a row: the instance is found by its sandbox.
             Err(_) => assert!(found.len() <= 1, "round {round}: {found:?}"),
         }
     }
@@ -77,7 +77,7 @@ async fn creating_while_launchers_die_makes_each_sandbox_once() {
 }
 
 #[tokio::test]
-async fn a_killed_first_process_is_told_with_its_reason() {
+async fn a_killed_first_process_is_reported_with_its_reason() {
     let env = TestEnv::new().await;
     let provider = env.provider("ours").await;
     let made = provider.create(&spec(&provider, "one")).await;
@@ -107,7 +107,7 @@ async fn a_killed_first_process_is_told_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_said_to() {
+async fn a_slow_call_times_out() {
     let env = TestEnv::new().await;
     let config = EmbeddedConfig {
         engine: env.config.clone(),
@@ -126,7 +126,7 @@ async fn a_call_that_takes_too_long_is_said_to() {
 }
 
 #[tokio::test]
-async fn its_place_is_named_after_the_data_directory() {
+async fn the_location_contains_the_id_of_the_data_directory() {
     let env = TestEnv::new().await;
     let one = env.provider("one").await;
     let two = env.provider("two").await;
@@ -137,7 +137,7 @@ async fn its_place_is_named_after_the_data_directory() {
 }
 
 #[tokio::test]
-async fn host_paths_stay_out_of_messages() {
+async fn messages_contain_no_host_paths() {
     let env = TestEnv::new().await;
     let provider = env.provider("ours").await;
     let address = agent_client::address("../etc");

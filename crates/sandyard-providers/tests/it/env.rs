@@ -30,7 +30,7 @@ impl TestEnv {
         let config = EngineConfig {
             launcher: Some(vec![launcher().display().to_string()]),
             allow_faults: true,
-            // A test that fails does not reach `finish`; its launcher must not stay.
+            // A failed test does not reach `finish`; its launcher must not stay.
             idle_exit: Duration::from_secs(2),
             ..EngineConfig::new(folder.path().join("data"))
         };
@@ -52,7 +52,7 @@ impl TestEnv {
         Embedded::connect(config).await.expect("connect")
     }
 
-    /// Kills the launcher the hard way.
+    /// Kills the launcher.
     pub(crate) async fn kill_launcher(&self) {
         kill(self.engine.hello().await.expect("hello").launcher_pid);
     }
@@ -61,7 +61,7 @@ impl TestEnv {
         self.folder.path().join("data")
     }
 
-    /// Deletes everything, ends the launcher, and checks that no sandbox is left on the host.
+    /// Deletes everything, ends the launcher, and checks that no sandbox remains on the host.
     pub(crate) async fn finish(self) {
         for info in self.engine.list().await.expect("list") {
             self.engine.delete(&info.id).await.expect("delete");
@@ -74,19 +74,19 @@ impl TestEnv {
             ["sandboxes", "run/ids", "spares", "trash", "volumes"]
                 .iter()
                 .all(|name| fs::read_dir(data.join(name)).is_ok_and(|mut all| all.next().is_none()))
-                // A fork that stocks up would go on writing into a folder that is being removed.
+                // A fork that fills the pool would continue to write into a folder that is being removed.
                 && processes_with(&data).is_empty()
         };
         let give_up = Instant::now() + Duration::from_secs(120);
         while !is_empty() && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(is_empty(), "something is left in the data directory");
+        assert!(is_empty(), "something remains in the data directory");
     }
 }
 
 impl Drop for TestEnv {
-    /// A test that fails never gets to delete its sandboxes: this ends their processes.
+    /// A failed test does not delete its sandboxes: this ends their processes.
     fn drop(&mut self) {
         let data = self.data();
         let folders = fs::read_dir(data.join("sandboxes"));
@@ -119,7 +119,7 @@ pub(crate) fn processes_with(folder: &Path) -> Vec<i32> {
     .collect()
 }
 
-/// What to make an instance from, for that sandbox.
+/// The spec of an instance of that sandbox.
 pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     InstanceSpec {
         sandbox_id: sandbox_id.parse().expect("an id"),
@@ -136,8 +136,8 @@ pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     }
 }
 
-/// What others make in the same data directory: by hand, with an id of their own, through an installation of another name.
-pub(crate) async fn strangers(env: &TestEnv) -> Vec<String> {
+/// Sandboxes of others in the same data directory: created by hand, with another kind of id, by another installation.
+pub(crate) async fn create_foreign_instances(env: &TestEnv) -> Vec<String> {
     let limits = Options::default().limits;
     let plain = SandboxSpec {
         limits: limits.clone(),
@@ -149,9 +149,9 @@ pub(crate) async fn strangers(env: &TestEnv) -> Vec<String> {
     vec![made.to_string(), others.expect("create").id]
 }
 
-/// Ends a process of ours for sure.
+/// Kills a process of this test.
 fn kill(pid: i32) {
-    assert!(pid > 1, "process {pid} is none of ours");
+    assert!(pid > 1, "process {pid} is not a process of this test");
     let _ = Command::new("kill")
         .args(["-KILL", &pid.to_string()])
         .status();
@@ -173,7 +173,7 @@ fn given_launcher() -> Option<PathBuf> {
     std::env::var_os("SANDYARD_TEST_LAUNCHER").map(PathBuf::from)
 }
 
-/// Builds the launcher, once. It is a program of another crate, so nobody else sees to it.
+/// Builds the launcher once; it is a program of another crate.
 fn launcher() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {

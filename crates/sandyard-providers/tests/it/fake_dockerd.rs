@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A daemon on two busy cores may take its time; nothing is measured by this.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 /// What containers are made of.
 pub(crate) const IMAGE: &str = "sandyard-test:latest";
 
@@ -34,9 +34,9 @@ pub(crate) struct Dockerd {
 impl Dockerd {
     /// Starts one with the image of the tests in it. `is_restoring`: containers outlive it.
     pub(crate) async fn start(is_restoring: bool) -> Self {
-        let folder = |place: &str| {
+        let folder = |folder_path: &str| {
             let mut builder = tempfile::Builder::new();
-            builder.prefix("sandyard-docker-").tempdir_in(place)
+            builder.prefix("sandyard-docker-").tempdir_in(folder_path)
         };
         let data = folder("/var/tmp").expect("a folder");
         let run = folder("/run").expect("a folder: these tests need root");
@@ -71,7 +71,7 @@ impl Dockerd {
     }
 
     fn wait_until_up(&mut self) {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         while self.get("/version").is_none() {
             let ended = self.daemon.try_wait().expect("a child");
             assert!(
@@ -127,7 +127,7 @@ impl Dockerd {
     /// takes more work to start than most questions are.
     fn get(&self, path: &str) -> Option<Value> {
         let mut stream = UnixStream::connect(self.run.path().join("docker.sock")).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
         // Of this version of HTTP an answer ends with its connection.
         write!(stream, "GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n").ok()?;
         let mut answer = String::new();
@@ -187,7 +187,7 @@ impl Dockerd {
     }
 
     /// What is there of sandboxes: everything but the agent's program.
-    pub(crate) fn left(&self) -> Vec<String> {
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut all = self.everything();
         all.retain(|one| !one.contains(" sandyard-agent-"));
         all
@@ -197,7 +197,7 @@ impl Dockerd {
         format!("unix://{}", self.run.path().join("docker.sock").display())
     }
 
-    /// How the provider is told of it, as the installation of that name.
+    /// The configuration of a provider of that installation.
     pub(crate) fn config(&self, installation: &str) -> DockerConfig {
         DockerConfig {
             tools_port: 6060,
@@ -244,15 +244,17 @@ impl Drop for Dockerd {
         }
         self.end_shims();
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
-        let is_below = |place: &&str| {
-            let mut ours = [self.data.path(), self.run.path()].into_iter();
-            ours.any(|folder| Path::new(place).starts_with(folder))
+        let mount_points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        let is_below = |folder_path: &&str| {
+            let mut own = [self.data.path(), self.run.path()].into_iter();
+            own.any(|folder| Path::new(folder_path).starts_with(folder))
         };
-        let mut places: Vec<&str> = places.filter(is_below).collect();
-        places.reverse();
-        for place in places {
-            let _ = Command::new("umount").args(["--lazy", place]).status();
+        let mut mount_points: Vec<&str> = mount_points.filter(is_below).collect();
+        mount_points.reverse();
+        for folder_path in mount_points {
+            let _ = Command::new("umount")
+                .args(["--lazy", folder_path])
+                .status();
         }
         // One tree of groups, or one for each controller.
         let root = Path::new("/sys/fs/cgroup");
@@ -340,7 +342,7 @@ fn spawn(command: &mut Command, data: &Path) -> Child {
 fn end(child: &mut Child) {
     let pid = child.id().to_string();
     let _ = Command::new("kill").args(["-TERM", &pid]).output();
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIMEOUT;
     while child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -359,7 +361,7 @@ fn remove_group(path: &Path) {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < give_up, "not yet: {what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -389,7 +391,7 @@ fn target() -> PathBuf {
         .to_owned()
 }
 
-/// Builds what runs in containers, once, unless it is given. It is a program of another crate, so nobody else sees to it.
+/// Builds the program for containers once, unless it is given; it is a program of another crate.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {

@@ -1,6 +1,6 @@
 //! Somebody between us and an HTTP server who spoils what is said: for what networks and services do on a bad day.
 //!
-//! Requests are looked at one by one, whatever connection they come on. Connections that become streams are spoilt as such.
+//! Requests are handled one by one, on any connection. Connections that become streams get faults of streams.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -66,19 +66,19 @@ pub(crate) struct Faults {
 }
 
 /// Says which requests are meant, by method and path: `GET /health`.
-type Which = fn(&str) -> bool;
+type Filter = fn(&str) -> bool;
 
 struct Plan {
     /// Before all else: which, how often, in which way.
-    some: Vec<(Which, usize, Fault)>,
+    some: Vec<(Filter, usize, Fault)>,
     next: Vec<Fault>,
     always: Fault,
     /// All that was asked so far.
-    asked: Vec<String>,
+    call: Vec<String>,
 }
 
 impl Faults {
-    /// Stands in front of that address; nothing is spoilt yet.
+    /// Listens in front of an address; no faults are set.
     pub(crate) async fn before(server: SocketAddr) -> Self {
         Self::before_any(Server::Port(server)).await
     }
@@ -95,15 +95,15 @@ impl Faults {
             some: Vec::new(),
             next: Vec::new(),
             always: Fault::None,
-            asked: Vec::new(),
+            call: Vec::new(),
         }));
         let plans = Arc::clone(&plan);
         let accept = async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (plans, server) = (Arc::clone(&plans), server.clone());
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let asked = format!("{} {}", request.method(), request.uri().path());
-                    let fault = take(&plans, asked);
+                    let call = format!("{} {}", request.method(), request.uri().path());
+                    let fault = take(&plans, call);
                     spoil(request, fault, server.clone())
                 });
                 let connection = http1::Builder::new()
@@ -128,15 +128,15 @@ impl Faults {
         plan.always = fault;
     }
 
-    /// Spoils the first so many of those that are meant, whatever becomes of the others.
-    pub(crate) fn some(&self, which: Which, times: usize, fault: Fault) {
-        lock(&self.plan).some.push((which, times, fault));
+    /// Injects a fault into the first `times` matching requests.
+    pub(crate) fn some(&self, request_filter: Filter, times: usize, fault: Fault) {
+        lock(&self.plan).some.push((request_filter, times, fault));
     }
 
     /// How many of those that are meant there were so far.
-    pub(crate) fn count(&self, which: Which) -> usize {
+    pub(crate) fn count(&self, request_filter: Filter) -> usize {
         let plan = lock(&self.plan);
-        plan.asked.iter().filter(|asked| which(asked)).count()
+        plan.call.iter().filter(|call| request_filter(call)).count()
     }
 
     /// Spoils the next requests, each in its way.
@@ -155,16 +155,16 @@ fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
     plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(plan: &Mutex<Plan>, asked: String) -> Fault {
+fn take(plan: &Mutex<Plan>, call: String) -> Fault {
     let mut plan = lock(plan);
     let mut some = plan.some.iter_mut();
-    let meant = some.find(|(which, times, _)| *times > 0 && which(&asked));
-    let meant = meant.map(|(_, times, fault)| {
+    let matching = some.find(|(request_filter, times, _)| *times > 0 && request_filter(&call));
+    let matching = matching.map(|(_, times, fault)| {
         *times -= 1;
         fault.clone()
     });
-    plan.asked.push(asked);
-    if let Some(fault) = meant {
+    plan.call.push(call);
+    if let Some(fault) = matching {
         return fault;
     }
     match plan.next.is_empty() {
@@ -198,7 +198,7 @@ async fn spoil(
         _ => {}
     }
     let (head, body) = match server.ask(request).await? {
-        Answer::Whole(head, body) => (head, body),
+        Answer::Entire(head, body) => (head, body),
         Answer::Stream(head, ends) => {
             tokio::spawn(spoil_stream(ends, fault));
             return Ok(Response::from_parts(head, full(Bytes::new())));

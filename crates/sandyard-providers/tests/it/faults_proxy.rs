@@ -1,4 +1,4 @@
-//! The server behind whoever spoils what is said: asked at a port or at a socket, with connections that become streams.
+//! The server behind a proxy that injects faults: reached by a port or a socket, with connections that become streams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::faults::Fault;
 /// Most bytes of a stream that are carried at once, where that is slow.
 const PIECE: usize = 256;
 
-/// Where it is.
+/// Address of the server.
 #[derive(Clone)]
 pub(crate) enum Server {
     Port(SocketAddr),
@@ -30,7 +30,7 @@ pub(crate) enum Server {
 
 /// What it answers: all of it, or that the connection is a stream from now on.
 pub(crate) enum Answer {
-    Whole(Parts, Bytes),
+    Entire(Parts, Bytes),
     Stream(Parts, Ends),
 }
 
@@ -54,10 +54,10 @@ async fn ask<S>(stream: S, host: &str, mut request: Request<Incoming>) -> io::Re
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let theirs = hyper::upgrade::on(&mut request);
+    let foreign = hyper::upgrade::on(&mut request);
     let shaken = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaken.map_err(io::Error::other)?;
-    // Whoever reads the answer is told how it ended.
+    // The reader of the answer sees the error of a broken connection.
     tokio::spawn(async move { connection.with_upgrades().await.ok() });
     let (mut head, body) = request.into_parts();
     let host = HeaderValue::try_from(host).map_err(io::Error::other)?;
@@ -67,13 +67,13 @@ where
     head.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     head.extensions.clear();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let asked = sender.send_request(Request::from_parts(head, Full::new(body)));
-    let mut response: Response<Incoming> = asked.await.map_err(io::Error::other)?;
-    let ours = hyper::upgrade::on(&mut response);
+    let call = sender.send_request(Request::from_parts(head, Full::new(body)));
+    let mut response: Response<Incoming> = call.await.map_err(io::Error::other)?;
+    let own = hyper::upgrade::on(&mut response);
     let (mut head, body) = response.into_parts();
     head.extensions.clear();
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(Answer::Stream(head, (theirs, ours)));
+        return Ok(Answer::Stream(head, (foreign, own)));
     }
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     head.headers.remove(header::TRANSFER_ENCODING);
@@ -81,16 +81,16 @@ where
         head.headers
             .insert(header::CONTENT_LENGTH, body.len().into());
     }
-    Ok(Answer::Whole(head, body))
+    Ok(Answer::Entire(head, body))
 }
 
 /// Carries a stream as the fault says: as it comes, piece by piece, or not beyond the first piece.
-pub(crate) async fn spoil_stream((theirs, ours): Ends, fault: Fault) -> Option<()> {
+pub(crate) async fn spoil_stream((foreign, own): Ends, fault: Fault) -> Option<()> {
     let stream = |end: Upgraded| TokioIo::new(end);
-    let (mut theirs, mut ours) = (stream(theirs.await.ok()?), stream(ours.await.ok()?));
+    let (mut foreign, mut own) = (stream(foreign.await.ok()?), stream(own.await.ok()?));
     match fault {
         Fault::Slow(pause) => {
-            let (mut up, mut down) = (tokio::io::split(theirs), tokio::io::split(ours));
+            let (mut up, mut down) = (tokio::io::split(foreign), tokio::io::split(own));
             tokio::join!(
                 piece_by_piece(&mut up.0, &mut down.1, pause),
                 piece_by_piece(&mut down.0, &mut up.1, pause),
@@ -99,10 +99,10 @@ pub(crate) async fn spoil_stream((theirs, ours): Ends, fault: Fault) -> Option<(
         Fault::Lose => {}
         Fault::Half => {
             let mut piece = [0; PIECE];
-            let count = theirs.read(&mut piece).await.ok()?;
-            ours.write_all(&piece[..count / 2]).await.ok()?;
+            let count = foreign.read(&mut piece).await.ok()?;
+            own.write_all(&piece[..count / 2]).await.ok()?;
         }
-        _ => drop(tokio::io::copy_bidirectional(&mut theirs, &mut ours).await),
+        _ => drop(tokio::io::copy_bidirectional(&mut foreign, &mut own).await),
     }
     Some(())
 }

@@ -15,14 +15,14 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use crate::agent_client;
-use crate::env::{TestEnv, spec, strangers};
+use crate::env::{TestEnv, create_foreign_instances, spec};
 use crate::node_server::Server;
 
 #[tokio::test]
 async fn a_node_in_front_of_the_engine_is_a_provider_like_any_other() {
     let env = TestEnv::new().await;
     let options = Options {
-        foreign_instances: strangers(&env).await,
+        foreign_instances: create_foreign_instances(&env).await,
         ..Options::default()
     };
     let embedded: Arc<dyn Provider> = Arc::new(env.provider("ours").await);
@@ -44,11 +44,11 @@ async fn failures_come_back_by_kind_and_with_their_words() {
     let provider = provider.expect("connect");
     for kind in [NoCapacity, Conflict, ProviderErrorKind::TimedOut] {
         fake.fail_next(Verb::List, kind);
-        let told = provider.list().await.expect_err("fails");
-        let told_here = ProviderError::new(kind, "`list` failed as the test wanted");
+        let reported = provider.list().await.expect_err("fails");
+        let expected = ProviderError::new(kind, "`list` failed as the test requested");
         assert_eq!(
-            (told.kind, told.retry, told.message),
-            (kind, told_here.retry, told_here.message)
+            (reported.kind, reported.retry, reported.message),
+            (kind, expected.retry, expected.message)
         );
     }
 }
@@ -69,7 +69,7 @@ async fn a_wrong_token_and_a_node_that_is_gone_are_unavailable() {
 #[tokio::test]
 async fn the_tunnel_leads_to_instances_of_ours_that_live() {
     let env = TestEnv::new().await;
-    let theirs = strangers(&env).await;
+    let foreign = create_foreign_instances(&env).await;
     let embedded = Arc::new(env.provider("ours").await);
     let server = Server::start(embedded.clone(), None).await;
     let provider = NodeProvider::connect(server.config("right")).await;
@@ -78,20 +78,20 @@ async fn the_tunnel_leads_to_instances_of_ours_that_live() {
     let id = made.expect("create").id;
     let agent = async |id: &str| agent_client::agent(&provider, id).await;
     agent(&id).await.health().await.expect("healthy");
-    for stranger in &theirs {
-        let refused = agent(stranger).await.health().await;
-        assert!(refused.is_err(), "{stranger} is none of ours");
-        let why = node::tunnel(&*embedded, stranger).await.map(drop);
-        assert_eq!(why.unwrap_err().kind, NotFound);
+    for create_foreign in &foreign {
+        let refused = agent(create_foreign).await.health().await;
+        assert!(refused.is_err(), "{create_foreign} is none of ours");
+        let reason = node::tunnel(&*embedded, create_foreign).await.map(drop);
+        assert_eq!(reason.unwrap_err().kind, NotFound);
     }
     embedded.stop(&id).await.expect("stop");
-    let why = node::tunnel(&*embedded, &id).await.map(drop);
-    assert_eq!(why.unwrap_err().kind, Conflict);
+    let reason = node::tunnel(&*embedded, &id).await.map(drop);
+    assert_eq!(reason.unwrap_err().kind, Conflict);
     env.finish().await;
 }
 
 #[tokio::test]
-async fn nonsense_is_refused_without_quoting_it() {
+async fn invalid_requests_are_refused_without_quoting_them() {
     let fake = FakeProvider::new();
     for (verb, body) in [
         ("create", r#"{"access_token": {"secret": 1}}"#),
@@ -113,14 +113,14 @@ async fn nonsense_is_refused_without_quoting_it() {
 #[tokio::test]
 async fn a_clusters_own_certificates_are_believed_and_no_others() {
     let issue = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("issue");
-    let (ours, other) = (issue(), issue());
-    let key = PrivatePkcs8KeyDer::from(ours.signing_key.serialize_der());
+    let (own, other) = (issue(), issue());
+    let key = PrivatePkcs8KeyDer::from(own.signing_key.serialize_der());
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
-        .with_single_cert(vec![ours.cert.der().clone()], key.into())
+        .with_single_cert(vec![own.cert.der().clone()], key.into())
         .expect("a certificate");
     let fake = Arc::new(FakeProvider::new());
     let server = Server::start(fake, Some(TlsAcceptor::from(Arc::new(tls)))).await;
@@ -128,7 +128,7 @@ async fn a_clusters_own_certificates_are_believed_and_no_others() {
         authority: Some(pem.into_bytes()),
         ..server.config("right")
     };
-    let reached = NodeProvider::connect(believing(ours.cert.pem())).await;
+    let reached = NodeProvider::connect(believing(own.cert.pem())).await;
     reached.expect("our own");
     let refused = NodeProvider::connect(believing(other.cert.pem())).await;
     assert_eq!(refused.expect_err("another's").kind, Unavailable);

@@ -95,8 +95,8 @@ async fn answer(
     provider: Arc<dyn Provider>,
     mut request: Request<Incoming>,
 ) -> (StatusCode, Bytes) {
-    let shown = request.headers().get("authorization");
-    if shown.and_then(|value| value.to_str().ok()) != Some("Node right") {
+    let header = request.headers().get("authorization");
+    if header.and_then(|value| value.to_str().ok()) != Some("Node right") {
         return (StatusCode::UNAUTHORIZED, Bytes::new());
     }
     let path = request.uri().path().to_owned();
@@ -139,15 +139,15 @@ async fn answer(
 
 /// The server finds the grant in the store; here there is none, and every grant is the same.
 async fn set_network(provider: &dyn Provider, body: &[u8]) -> (StatusCode, Bytes) {
-    let asked: node::SetNetworkRequest<'_> = serde_json::from_slice(body).expect("a request");
+    let call: node::SetNetworkRequest<'_> = serde_json::from_slice(body).expect("a request");
     let grant = NetworkGrant {
-        sandbox_id: asked.sandbox_id,
+        sandbox_id: call.sandbox_id,
         owner: "somebody".to_owned(),
         policy: NetworkPolicy::default(),
         secrets: Vec::new(),
         is_leading: true,
     };
-    match provider.set_network(&asked.id, &grant).await {
+    match provider.set_network(&call.id, &grant).await {
         Ok(limitations) => (
             StatusCode::OK,
             serde_json::to_vec(&limitations).expect("texts").into(),

@@ -15,7 +15,7 @@ use crate::agent_client::printed;
 use crate::env::{TestEnv, spec};
 use crate::node_server::Server;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn provider(env: &TestEnv, keep: Duration) -> Embedded {
     let config = EmbeddedConfig {
@@ -38,7 +38,7 @@ async fn provider(env: &TestEnv, keep: Duration) -> Embedded {
 
 /// All that the engine has, once there are that many.
 async fn engine_has(env: &TestEnv, count: usize) -> Vec<SandboxInfo> {
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIMEOUT;
     loop {
         let all = env.engine.list().await.expect("list");
         if all.len() == count {
@@ -50,23 +50,23 @@ async fn engine_has(env: &TestEnv, count: usize) -> Vec<SandboxInfo> {
 }
 
 #[tokio::test]
-async fn all_who_open_a_volume_share_one_keeper_that_nobody_sees() {
+async fn callers_share_one_hidden_helper_of_a_volume() {
     let env = TestEnv::new().await;
     let provider = provider(&env, Duration::from_secs(60)).await;
-    let opened = tokio::join!(
+    let opened_count = tokio::join!(
         provider.open_volume("v1"),
         provider.open_volume("v1"),
         provider.open_volume("v1")
     );
-    let agent = opened.0.expect("open");
-    opened.1.expect("open");
-    opened.2.expect("open");
+    let agent = opened_count.0.expect("open");
+    opened_count.1.expect("open");
+    opened_count.2.expect("open");
     printed(&agent, &format!("echo kept > {VOLUME_PATH}/file")).await;
-    let keepers = engine_has(&env, 1).await;
-    assert!(keepers[0].ephemeral);
+    let helpers = engine_has(&env, 1).await;
+    assert!(helpers[0].ephemeral);
     assert_eq!(provider.list().await.expect("list"), []);
-    let keeper = keepers[0].id.as_str();
-    assert_eq!(provider.inspect(keeper).await.expect("inspect"), None);
+    let helper = helpers[0].id.as_str();
+    assert_eq!(provider.inspect(helper).await.expect("inspect"), None);
     // It is the provider's own, and with it it goes.
     provider.close().await;
     engine_has(&env, 0).await;
@@ -75,16 +75,16 @@ async fn all_who_open_a_volume_share_one_keeper_that_nobody_sees() {
 }
 
 #[tokio::test]
-async fn a_keeper_goes_when_it_is_not_used_and_comes_again_when_it_is() {
+async fn an_unused_helper_is_deleted_and_created_again_on_demand() {
     let env = TestEnv::new().await;
     // Longer than a busy machine takes from a connection to what is asked on it.
     let provider = provider(&env, Duration::from_secs(5)).await;
     let agent = provider.open_volume("v1").await.expect("open");
     // As long as somebody is at it, it stays.
     let line = format!("sleep 8; echo kept > {VOLUME_PATH}/file; hostname");
-    let (said, mut keepers) = tokio::join!(printed(&agent, &line), engine_has(&env, 1));
-    assert_eq!(said, "volume");
-    let first = keepers.remove(0).id;
+    let (output, mut helpers) = tokio::join!(printed(&agent, &line), engine_has(&env, 1));
+    assert_eq!(output, "volume");
+    let first = helpers.remove(0).id;
     engine_has(&env, 0).await;
     // The client that was handed out is good for the next one, too.
     let line = format!("cat {VOLUME_PATH}/file");
@@ -98,7 +98,7 @@ async fn a_keeper_goes_when_it_is_not_used_and_comes_again_when_it_is() {
 }
 
 #[tokio::test]
-async fn a_keeper_that_was_taken_away_is_made_anew() {
+async fn a_removed_helper_is_replaced() {
     let env = TestEnv::new().await;
     let provider = provider(&env, Duration::from_secs(60)).await;
     let agent = provider.open_volume("v1").await.expect("open");
@@ -112,7 +112,7 @@ async fn a_keeper_that_was_taken_away_is_made_anew() {
 }
 
 #[tokio::test]
-async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
+async fn helpers_end_with_their_provider_and_do_not_affect_others() {
     let env = TestEnv::new().await;
     let one = provider(&env, Duration::from_secs(60)).await;
     let two = provider(&env, Duration::from_secs(60)).await;
@@ -132,7 +132,7 @@ async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
     env.finish().await;
 }
 
-/// Has a keeper run something until it is gone.
+/// Runs a command in a volume helper until the helper is deleted.
 async fn occupy(agent: &AgentClient) {
     let request = StartRequest {
         process: ProcessConfig {
@@ -147,36 +147,36 @@ async fn occupy(agent: &AgentClient) {
 }
 
 #[tokio::test]
-async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
-    const MOST: usize = 32;
+async fn helpers_are_small_and_bounded_and_the_idlest_is_replaced() {
+    const MAX_HELPERS: usize = 32;
     let env = TestEnv::new().await;
     let provider = provider(&env, Duration::from_secs(600)).await;
-    for count in 2..=MOST + 1 {
+    for count in 2..=MAX_HELPERS + 1 {
         let volume = VolumeSpec {
             id: format!("v{count}"),
             size_bytes: 32 << 20,
         };
         provider.create_volume(&volume).await.expect("a volume");
     }
-    for count in 1..=MOST {
-        let opened = provider.open_volume(&format!("v{count}")).await;
-        let agent = opened.expect("open");
+    for count in 1..=MAX_HELPERS {
+        let opened_count = provider.open_volume(&format!("v{count}")).await;
+        let agent = opened_count.expect("open");
         if count != 2 {
             occupy(&agent).await;
         }
     }
     let of = |all: &[SandboxInfo], volume: &str| {
-        let is_its = |one: &&SandboxInfo| one.labels.values().any(|label| label == volume);
-        all.iter().find(is_its).map(|one| one.id.clone())
+        let is_its = |info: &&SandboxInfo| info.labels.values().any(|label| label == volume);
+        all.iter().find(is_its).map(|info| info.id.clone())
     };
-    let before = engine_has(&env, MOST).await;
-    for keeper in &before {
-        let limits = &keeper.limits;
+    let before = engine_has(&env, MAX_HELPERS).await;
+    for helper in &before {
+        let limits = &helper.limits;
         assert_eq!((limits.cpu_millis, limits.pids), (250, 64));
         assert!(limits.memory_bytes <= 128 << 20 && limits.disk_bytes <= 16 << 20);
     }
-    // Whoever has just opened one is not disturbed, so this may have to be tried again.
-    let give_up = Instant::now() + PATIENCE;
+    // A helper that was just opened is not deleted, so this may need several attempts.
+    let give_up = Instant::now() + TIMEOUT;
     let agent = loop {
         match provider.open_volume("v33").await {
             Ok(agent) => break agent,
@@ -186,7 +186,7 @@ async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     occupy(&agent).await;
-    let now = engine_has(&env, MOST).await;
+    let now = engine_has(&env, MAX_HELPERS).await;
     assert_eq!(of(&now, "v2"), None, "the idle one went");
     assert_eq!(of(&now, "v1"), of(&before, "v1"), "the others stayed");
     assert_eq!(
@@ -196,7 +196,7 @@ async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
     assert!(provider.open_volume("v1").await.is_ok());
     provider.delete_volume("v3").await.expect("delete");
     provider.open_volume("v2").await.expect("a place is free");
-    for count in 1..=MOST + 1 {
+    for count in 1..=MAX_HELPERS + 1 {
         let deleted = provider.delete_volume(&format!("v{count}")).await;
         deleted.expect("delete");
     }

@@ -1,4 +1,4 @@
-//! What an instance sees of files: its own tree, and volumes in it.
+//! The file system of an instance: its own tree, and mounted volumes.
 
 pub(super) mod path;
 pub(super) mod tree;
@@ -14,31 +14,31 @@ use path::{missing, no_folder, parent};
 use sandyard_provider::{Change, ChangeKind};
 use tree::{Kind, Node, Stamp, Tree};
 
-/// Changes that a slow watcher may be behind.
+/// How many changes a slow watcher may lag behind.
 const MAX_CHANGES: usize = 4096;
 
-/// A tree that several may have.
-pub(crate) type Shared = Arc<Mutex<Tree>>;
+/// A tree that several instances may mount.
+pub(crate) type SharedTree = Arc<Mutex<Tree>>;
 
 /// The files of one instance.
 #[derive(Debug)]
 pub(super) struct Disk {
-    root: Shared,
-    /// The root as it was in the beginning.
+    root: SharedTree,
+    /// The root as it was when the instance was created.
     template: Tree,
-    /// Volumes by where they are.
-    mounts: Vec<(String, Shared)>,
+    /// Volumes by their mount paths.
+    mounts: Vec<(String, SharedTree)>,
     changes: broadcast::Sender<(String, EventType)>,
 }
 
 impl Disk {
-    pub(super) fn new(mut root: Tree, template: Tree, mounts: Vec<(String, Shared)>) -> Self {
+    pub(super) fn new(mut root: Tree, template: Tree, mounts: Vec<(String, SharedTree)>) -> Self {
         let stamp = Stamp {
             owner: "root".to_owned(),
             now_ms: 0,
         };
         for (path, _) in &mounts {
-            // Where there is no room for its folder the volume is there all the same.
+            // When the disk is too full for the folder, the volume is mounted nevertheless.
             let _ = root.make_all(path, &stamp);
         }
         Self {
@@ -49,12 +49,12 @@ impl Disk {
         }
     }
 
-    /// What happens from now on.
+    /// The changes from now on.
     pub(super) fn changes(&self) -> broadcast::Receiver<(String, EventType)> {
         self.changes.subscribe()
     }
 
-    /// The files as they are now, and as they were in the beginning.
+    /// The files as they are now, and those of the template.
     pub(super) fn trees(&self) -> (Tree, Tree) {
         (lock(&self.root).clone(), self.template.clone())
     }
@@ -63,8 +63,8 @@ impl Disk {
         lock(&self.root).used()
     }
 
-    /// The tree that holds a path, where that tree is, and the path in it.
-    fn place<'a>(&'a self, path: &'a str) -> (&'a Shared, &'a str, &'a str) {
+    /// The tree that holds a path, the mount path of that tree, and the path in it.
+    fn locate<'a>(&'a self, path: &'a str) -> (&'a SharedTree, &'a str, &'a str) {
         for (at, tree) in &self.mounts {
             match path.strip_prefix(at.as_str()) {
                 Some("") => return (tree, at, "/"),
@@ -76,7 +76,7 @@ impl Disk {
     }
 
     pub(super) fn get(&self, path: &str) -> Result<Node, ConnectError> {
-        let (tree, _, inner) = self.place(path);
+        let (tree, _, inner) = self.locate(path);
         lock(tree).get(inner).cloned().map_err(|_| missing(path))
     }
 
@@ -85,7 +85,7 @@ impl Disk {
     }
 
     pub(super) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
-        let (tree, _, inner) = self.place(path);
+        let (tree, _, inner) = self.locate(path);
         let tree = lock(tree);
         tree.get(inner).map_err(|_| missing(path))?;
         tree.read(inner)
@@ -98,12 +98,12 @@ impl Disk {
         stamp: &Stamp,
         metadata: BTreeMap<String, String>,
     ) -> Result<(), ConnectError> {
-        let (tree, _, inner) = self.place(path);
+        let (tree, _, inner) = self.locate(path);
         let is_new = lock(tree).write(inner, content, stamp, metadata)?;
         if is_new {
-            self.tell(path, EventType::Create);
+            self.notify(path, EventType::Create);
         }
-        self.tell(path, EventType::Write);
+        self.notify(path, EventType::Write);
         Ok(())
     }
 
@@ -119,10 +119,10 @@ impl Disk {
     }
 
     pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<(), ConnectError> {
-        let (tree, outer, inner) = self.place(path);
-        let made = lock(tree).make_all(inner, stamp)?;
-        for inner in made {
-            self.tell(&format!("{outer}{inner}"), EventType::Create);
+        let (tree, outer, inner) = self.locate(path);
+        let created = lock(tree).make_all(inner, stamp)?;
+        for inner in created {
+            self.notify(&format!("{outer}{inner}"), EventType::Create);
         }
         Ok(())
     }
@@ -132,17 +132,17 @@ impl Disk {
             let message = format!("'{path}' cannot be removed");
             return Err(ConnectError::invalid_argument(message));
         }
-        let (tree, _, inner) = self.place(path);
+        let (tree, _, inner) = self.locate(path);
         let was_there = lock(tree).remove(inner);
         if was_there {
-            self.tell(path, EventType::Remove);
+            self.notify(path, EventType::Remove);
         }
         Ok(was_there)
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), ConnectError> {
-        let (_, from_outer, from_inner) = self.place(from);
-        let (tree, to_outer, to_inner) = self.place(to);
+        let (_, from_outer, from_inner) = self.locate(from);
+        let (tree, to_outer, to_inner) = self.locate(to);
         if from_outer != to_outer {
             return Err(ConnectError::invalid_argument(format!(
                 "'{from}' and '{to}' are on different file systems"
@@ -150,18 +150,18 @@ impl Disk {
         }
         lock(tree).get(from_inner).map_err(|_| missing(from))?;
         lock(tree).rename(from_inner, to_inner)?;
-        self.tell(from, EventType::Rename);
-        self.tell(to, EventType::Create);
+        self.notify(from, EventType::Rename);
+        self.notify(to, EventType::Create);
         Ok(())
     }
 
-    /// What a folder holds down to some depth, each folder before what it holds.
+    /// The entries of a folder down to a depth, each folder before its content.
     pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>, ConnectError> {
         let found = self.get(path)?;
         if !found.is_folder() {
             return Err(no_folder(path));
         }
-        let (tree, outer, inner) = self.place(path);
+        let (tree, outer, inner) = self.locate(path);
         let tree = lock(tree);
         let base = if inner == "/" {
             0
@@ -170,14 +170,14 @@ impl Disk {
         };
         let is_near = |inner: &str| inner.matches('/').count() - base <= depth as usize;
         let below = tree.below(inner).filter(|(inner, _)| is_near(inner));
-        let mut found: Vec<_> = below
+        let mut entries: Vec<_> = below
             .map(|(inner, node)| (format!("{outer}{inner}"), node.clone()))
             .collect();
-        found.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
-        Ok(found)
+        entries.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
+        Ok(entries)
     }
 
-    /// What differs from the beginning.
+    /// The differences to the template.
     pub(super) fn difference(&self) -> Vec<Change> {
         let now = lock(&self.root);
         let is_mount = |path: &str| self.mounts.iter().any(|(at, _)| at == path);
@@ -196,22 +196,22 @@ impl Disk {
                 Ok(_) => {}
             }
         }
-        let gone = self
+        let deleted = self
             .template
             .all()
             .filter(|(path, _)| now.get(path).is_err());
-        changes.extend(gone.map(|(path, _)| change(path, ChangeKind::Deleted)));
+        changes.extend(deleted.map(|(path, _)| change(path, ChangeKind::Deleted)));
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         changes
     }
 
-    fn tell(&self, path: &str, what: EventType) {
-        // Nobody may be watching.
+    fn notify(&self, path: &str, what: EventType) {
+        // An error means that there are no watchers.
         let _ = self.changes.send((path.to_owned(), what));
     }
 }
 
-/// A tree as every template has it.
+/// The file tree of the default template.
 pub(crate) fn base() -> Tree {
     let mut tree = Tree::new(u64::MAX / 2);
     let stamp = |owner: &str| Stamp {
@@ -228,7 +228,7 @@ pub(crate) fn base() -> Tree {
         ("/var/log", "root"),
         ("/workspace", "user"),
     ] {
-        // There is room, and nothing in the way.
+        // Cannot fail: the tree is empty and has space.
         let _ = tree.make_all(path, &stamp(owner));
     }
     let accounts = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n";
@@ -237,11 +237,11 @@ pub(crate) fn base() -> Tree {
     tree
 }
 
-fn lock(tree: &Shared) -> MutexGuard<'_, Tree> {
+fn lock(tree: &SharedTree) -> MutexGuard<'_, Tree> {
     tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a folder has something directly or, if asked, anywhere in it.
+/// Whether a folder contains a path: directly, or `anywhere` below it.
 pub(super) fn is_in(folder: &str, path: &str, anywhere: bool) -> bool {
     match anywhere {
         true => {

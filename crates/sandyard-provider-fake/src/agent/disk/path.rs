@@ -1,8 +1,8 @@
-//! Parts of clean paths, and what to say of one that is not what it should be.
+//! Parts of clean paths, and the errors about paths.
 
 use sandyard_wire::ConnectError;
 
-/// The folder that a clean path is in.
+/// The parent folder of a clean path.
 pub(crate) fn parent(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some(("", _)) | None => "/",

@@ -1,4 +1,4 @@
-//! Files in memory: paths and what they name.
+//! Files in memory, by path.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use sandyard_wire::{Code, ConnectError};
 
 use super::path::{is_folder, missing, no_folder, parent};
 
-/// Most files and folders in one tree.
+/// Maximum number of files and folders in one tree.
 const MAX_NODES: usize = 100_000;
 
-/// What a file counts for besides its content.
+/// Bytes that a file occupies besides its content.
 const NODE_BYTES: u64 = 512;
 
-/// What a path names.
+/// A file with its content, or a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Folder,
@@ -42,7 +42,7 @@ impl Node {
     }
 }
 
-/// Who writes, and when.
+/// The user who writes, and the time.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp {
     pub(crate) owner: String,
@@ -54,27 +54,27 @@ pub(crate) struct Stamp {
 pub(crate) struct Tree {
     nodes: BTreeMap<String, Node>,
     used: u64,
-    most: u64,
+    capacity: u64,
 }
 
 impl Tree {
-    /// Nothing but a root, with room for so many bytes.
-    pub(crate) fn new(most: u64) -> Self {
+    /// An empty root with this capacity in bytes.
+    pub(crate) fn new(capacity: u64) -> Self {
         let mut tree = Self {
             nodes: BTreeMap::new(),
             used: 0,
-            most,
+            capacity,
         };
         let stamp = Stamp {
             owner: "root".to_owned(),
             now_ms: 0,
         };
-        tree.put("/", Kind::Folder, &stamp, BTreeMap::new());
+        tree.insert("/", Kind::Folder, &stamp, BTreeMap::new());
         tree
     }
 
-    pub(crate) fn with_room(mut self, most: u64) -> Self {
-        self.most = self.used.saturating_add(most);
+    pub(crate) fn with_capacity(mut self, capacity: u64) -> Self {
+        self.capacity = self.used.saturating_add(capacity);
         self
     }
 
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// Writes a whole file into a folder that is there; says whether it is new.
+    /// Writes a file into an existing folder; returns whether the file is new.
     pub(crate) fn write(
         &mut self,
         path: &str,
@@ -110,20 +110,20 @@ impl Tree {
         if !self.get(parent(path))?.is_folder() {
             return Err(no_folder(parent(path)));
         }
-        self.make_room(content.len() as u64, before.unwrap_or(0))?;
+        self.check_space(content.len() as u64, before.unwrap_or(0))?;
         let stamp = match self.nodes.get(path) {
-            // Whose file it is does not change with who writes to it.
+            // Writing does not change the owner.
             Some(node) => Stamp {
                 owner: node.owner.clone(),
                 ..stamp.clone()
             },
             None => stamp.clone(),
         };
-        self.put(path, Kind::File(content), &stamp, metadata);
+        self.insert(path, Kind::File(content), &stamp, metadata);
         Ok(before.is_none())
     }
 
-    /// Makes a folder and what is missing above it; returns what was made.
+    /// Creates a folder and its missing parents; returns the created paths.
     pub(crate) fn make_all(
         &mut self,
         path: &str,
@@ -141,22 +141,22 @@ impl Tree {
         }
         missing.reverse();
         for path in &missing {
-            self.make_room(0, 0)?;
-            self.put(path, Kind::Folder, stamp, BTreeMap::new());
+            self.check_space(0, 0)?;
+            self.insert(path, Kind::Folder, stamp, BTreeMap::new());
         }
         Ok(missing)
     }
 
-    /// Removes what a path names with all below it; says whether there was something.
+    /// Removes a path and everything below it; returns whether it existed.
     pub(crate) fn remove(&mut self, path: &str) -> bool {
-        let doomed: Vec<String> = self.below(path).map(|(path, _)| path.clone()).collect();
-        for path in &doomed {
-            self.take(path);
+        let paths: Vec<String> = self.below(path).map(|(path, _)| path.clone()).collect();
+        for path in &paths {
+            self.take_node(path);
         }
-        self.take(path).is_some()
+        self.take_node(path).is_some()
     }
 
-    /// Gives something another name, with all below it. What has that name is replaced.
+    /// Renames a path with everything below it. A file or empty folder of the new name is replaced.
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), ConnectError> {
         self.get(from)?;
         if to == from {
@@ -174,11 +174,11 @@ impl Tree {
             let message = format!("'{to}': Directory not empty");
             return Err(ConnectError::new(Code::FailedPrecondition, message));
         }
-        self.take(to);
+        self.take_node(to);
         let mut moved: Vec<String> = self.below(from).map(|(path, _)| path.clone()).collect();
         moved.push(from.to_owned());
         for path in moved {
-            if let Some(node) = self.take(&path) {
+            if let Some(node) = self.take_node(&path) {
                 self.used += node.bytes();
                 let renamed = format!("{to}{}", &path[from.len()..]);
                 self.nodes.insert(renamed, node);
@@ -198,22 +198,28 @@ impl Tree {
             .filter(|(path, _)| path.as_str() != "/")
     }
 
-    /// Everything there is but the root.
+    /// All paths except the root.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Node)> {
         self.below("/")
     }
 
-    fn make_room(&self, more: u64, less: u64) -> Result<(), ConnectError> {
-        let wanted = (self.used + NODE_BYTES + more).saturating_sub(less);
-        if wanted > self.most || self.nodes.len() >= MAX_NODES {
+    fn check_space(&self, more: u64, less: u64) -> Result<(), ConnectError> {
+        let required = (self.used + NODE_BYTES + more).saturating_sub(less);
+        if required > self.capacity || self.nodes.len() >= MAX_NODES {
             let message = "no space left: the sandbox's disk is full";
             return Err(ConnectError::new(Code::ResourceExhausted, message));
         }
         Ok(())
     }
 
-    fn put(&mut self, path: &str, kind: Kind, stamp: &Stamp, metadata: BTreeMap<String, String>) {
-        self.take(path);
+    fn insert(
+        &mut self,
+        path: &str,
+        kind: Kind,
+        stamp: &Stamp,
+        metadata: BTreeMap<String, String>,
+    ) {
+        self.take_node(path);
         let node = Node {
             kind,
             owner: stamp.owner.clone(),
@@ -224,7 +230,7 @@ impl Tree {
         self.nodes.insert(path.to_owned(), node);
     }
 
-    fn take(&mut self, path: &str) -> Option<Node> {
+    fn take_node(&mut self, path: &str) -> Option<Node> {
         let node = self.nodes.remove(path)?;
         self.used = self.used.saturating_sub(node.bytes());
         Some(node)
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_is_counted_up_and_down() {
+    fn usage_grows_and_shrinks_with_the_files() {
         let mut tree = Tree::new(10_000);
         let empty = tree.used();
         tree.make_all("/a/b", &stamp()).unwrap();
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_alike_are_not_below_one_another() {
+    fn a_common_prefix_does_not_make_a_path_a_child() {
         let mut tree = Tree::new(1 << 20);
         for path in ["/a", "/a-b", "/a/x"] {
             tree.make_all(path, &stamp()).unwrap();
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder_and_a_folder_no_file() {
+    fn files_and_folders_are_not_interchangeable() {
         let mut tree = Tree::new(1 << 20);
         write(&mut tree, "/f", "x").unwrap();
         assert!(write(&mut tree, "/f/g", "x").is_err());

@@ -1,4 +1,4 @@
-//! Commands: what runs and what ran, and the calls about them.
+//! Processes, running and finished, and the calls about them.
 
 mod rpc;
 mod stream;
@@ -16,16 +16,16 @@ use tokio::sync::watch;
 
 pub(super) use rpc::{stream, unary};
 
-/// Most bytes of output kept for those who come later.
+/// Maximum number of output bytes stored for clients that connect later.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
-/// Most bytes of input that nobody reads.
+/// Maximum number of unread input bytes.
 const MAX_INPUT_BYTES: usize = 4 << 20;
 
-/// Most processes at once, and most that are remembered.
+/// Maximum number of running processes, and of stored ones.
 const MAX_PROCESSES: usize = 256;
 
-/// The first process's number; the agent itself would be the first ones.
+/// Pid of the first process; the lower ones would be the agent's.
 const FIRST_PID: u32 = 100;
 
 /// A command, running or finished.
@@ -36,17 +36,17 @@ pub(super) struct Process {
     pub(super) is_terminal: bool,
     config: ProcessConfig,
     state: Mutex<State>,
-    /// Told whenever the state has changed.
+    /// Notified when the state changes.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     output: VecDeque<Output>,
-    /// Where the oldest output that is kept begins.
-    begins: u64,
-    ends: u64,
-    /// How far somebody has read.
+    /// Offset of the oldest stored output.
+    start: u64,
+    end_offset: u64,
+    /// Offset up to which a client has received the output.
     delivered: u64,
     readers: usize,
     input: VecDeque<Bytes>,
@@ -62,28 +62,28 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changed.send_replace(());
     }
 
-    /// Notes what it wrote, forgetting the oldest when it is too much.
+    /// Stores output, and discards the oldest when there is too much.
     pub(super) fn push(&self, output: Output) {
         let length = output.bytes().len();
         if length == 0 {
             return;
         }
         let mut state = self.state();
-        state.ends += length as u64;
+        state.end_offset += length as u64;
         state.output.push_back(output);
-        while state.ends - state.begins > MAX_OUTPUT_BYTES as u64 && state.output.len() > 1 {
+        while state.end_offset - state.start > MAX_OUTPUT_BYTES as u64 && state.output.len() > 1 {
             let oldest = state.output.pop_front();
-            state.begins += oldest.map_or(0, |oldest| oldest.bytes().len() as u64);
+            state.start += oldest.map_or(0, |oldest| oldest.bytes().len() as u64);
         }
         drop(state);
-        self.tell();
+        self.notify();
     }
 
-    /// Waits for input; none at its end.
+    /// Waits for input; returns `None` at its end.
     pub(super) async fn read_input(&self) -> Option<Bytes> {
         let mut changed = self.changed.subscribe();
         loop {
@@ -114,7 +114,7 @@ impl Process {
         let mut state = self.state();
         if state.is_input_closed {
             return Err(refused(
-                "the process's stdin is closed or was not asked for",
+                "the process's stdin is closed or was not requested",
             ));
         }
         if state.input_bytes + bytes.len() > MAX_INPUT_BYTES {
@@ -124,7 +124,7 @@ impl Process {
         state.input_bytes += bytes.len();
         state.input.push_back(bytes);
         drop(state);
-        self.tell();
+        self.notify();
         Ok(())
     }
 
@@ -133,16 +133,16 @@ impl Process {
             return Err(refused("a terminal's input cannot be closed"));
         }
         self.state().is_input_closed = true;
-        self.tell();
+        self.notify();
         Ok(())
     }
 
     pub(super) fn signal(&self, number: i32) {
         self.state().signal.get_or_insert(number);
-        self.tell();
+        self.notify();
     }
 
-    /// Waits until it is told to end.
+    /// Waits for a signal and returns its number.
     async fn signalled(&self) -> i32 {
         let mut changed = self.changed.subscribe();
         loop {
@@ -160,7 +160,7 @@ impl Process {
         state.timed_out = timed_out;
         state.end.get_or_insert(end);
         drop(state);
-        self.tell();
+        self.notify();
     }
 
     fn is_running(&self) -> bool {
@@ -168,32 +168,34 @@ impl Process {
     }
 }
 
-fn refused(why: &str) -> ConnectError {
-    ConnectError::new(Code::FailedPrecondition, why)
+fn refused(message: &str) -> ConnectError {
+    ConnectError::new(Code::FailedPrecondition, message)
 }
 
-/// All that run and some that ran, in order of start.
+/// All running and some finished processes, in order of start.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    known: Mutex<Vec<Arc<Process>>>,
+    processes: Mutex<Vec<Arc<Process>>>,
     started: AtomicU32,
 }
 
 impl Registry {
-    fn known(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn processes(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
+        self.processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many run.
+    /// Number of running processes.
     pub(super) fn running(&self) -> usize {
-        self.known()
+        self.processes()
             .iter()
             .filter(|process| process.is_running())
             .count()
     }
 
     pub(super) fn kill_all(&self) {
-        for process in self.known().iter() {
+        for process in self.processes().iter() {
             process.signal(9);
         }
     }
@@ -205,16 +207,21 @@ impl Registry {
         is_terminal: bool,
         has_input: bool,
     ) -> Result<Arc<Process>, ConnectError> {
-        let mut known = self.known();
-        if known.iter().filter(|process| process.is_running()).count() >= MAX_PROCESSES {
+        let mut processes = self.processes();
+        if processes
+            .iter()
+            .filter(|process| process.is_running())
+            .count()
+            >= MAX_PROCESSES
+        {
             let message = format!("{MAX_PROCESSES} processes are running already");
             return Err(ConnectError::new(Code::ResourceExhausted, message));
         }
-        while known.len() >= MAX_PROCESSES {
-            let Some(oldest) = known.iter().position(|process| !process.is_running()) else {
+        while processes.len() >= MAX_PROCESSES {
+            let Some(oldest) = processes.iter().position(|process| !process.is_running()) else {
                 break;
             };
-            known.remove(oldest);
+            processes.remove(oldest);
         }
         let process = Arc::new(Process {
             pid: FIRST_PID + self.started.fetch_add(1, Ordering::Relaxed),
@@ -227,13 +234,13 @@ impl Registry {
             }),
             changed: watch::Sender::new(()),
         });
-        known.push(process.clone());
+        processes.push(process.clone());
         Ok(process)
     }
 
     fn list(&self) -> ListResponse {
-        let known = self.known();
-        let running = known.iter().filter(|process| process.is_running());
+        let processes = self.processes();
+        let running = processes.iter().filter(|process| process.is_running());
         let info = |process: &Arc<Process>| ProcessInfo {
             config: process.config.clone(),
             pid: process.pid,
@@ -253,8 +260,8 @@ impl Registry {
             ProcessSelector::Pid(pid) => process.pid == *pid,
             ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),
         };
-        let known = self.known();
-        let mut found = known.iter().rev().filter(is_it);
+        let processes = self.processes();
+        let mut found = processes.iter().rev().filter(is_it);
         let found = found.find(|process| !only_running || process.is_running());
         found.cloned().ok_or_else(|| {
             ConnectError::not_found(match selector {

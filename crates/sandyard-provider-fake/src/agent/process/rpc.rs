@@ -1,4 +1,4 @@
-//! The calls of `process.Process`.
+//! The calls of the service `process.Process`.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use super::stream::{Events, Reader, Stage, next_frame};
 use super::{Process, refused};
 use crate::agent::call::{Call, Response, bad_frame, full, json_reply, parse, stream_reply, typed};
+use crate::agent::commands::Runner;
 use crate::agent::route::no_such_call;
-use crate::agent::shell::Shell;
 
-/// Answers the calls that are one message and one answer.
+/// Answers the calls with one message and one response.
 pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
     let machine = call.machine.clone();
     let processes = &machine.processes;
@@ -60,7 +60,7 @@ pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&Empty {}))
 }
 
-/// Answers the calls that are streams.
+/// Answers the streaming calls.
 pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
     match call.path() {
         routes::process::START => start(call).await,
@@ -74,16 +74,16 @@ async fn start(call: &mut Call) -> Result<Response, ConnectError> {
     let request: StartRequest = call.stream_message().await?;
     let account = call.account()?;
     let has_input = request.pty.is_some() || request.stdin.unwrap_or(true);
-    let shell = Shell::prepare(&call.machine, account, &request.process)?;
+    let runner = Runner::prepare(&call.machine, account, &request.process)?;
     let is_terminal = request.pty.is_some();
     let processes = &call.machine.processes;
     let process = processes.add(request.process, request.tag, is_terminal, has_input)?;
-    tokio::spawn(run(process.clone(), shell, deadline));
+    tokio::spawn(run(process.clone(), runner, deadline));
     Ok(events(call, process, 0, None, true))
 }
 
-/// Runs a command to its end, whichever way that comes.
-async fn run(process: Arc<Process>, shell: Shell, deadline: Option<Instant>) {
+/// Runs a command until it exits, is killed or times out.
+async fn run(process: Arc<Process>, runner: Runner, deadline: Option<Instant>) {
     let expiry = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -93,7 +93,7 @@ async fn run(process: Arc<Process>, shell: Shell, deadline: Option<Instant>) {
     let (end, timed_out) = tokio::select! {
         biased;
         number = process.signalled() => (killed(number), false),
-        code = shell.run(process.clone()) => (exited(code), false),
+        code = runner.run(&process) => (exited(code), false),
         () = expiry => (killed(9), true),
     };
     process.finish(end, timed_out);
@@ -110,14 +110,14 @@ fn exited(code: i32) -> EndEvent {
 }
 
 fn killed(number: i32) -> EndEvent {
-    let words = match number {
+    let name = match number {
         1 => "hangup".to_owned(),
         2 => "interrupt".to_owned(),
         9 => "killed".to_owned(),
         15 => "terminated".to_owned(),
         number => format!("signal {number}"),
     };
-    let status = format!("signal: {words}");
+    let status = format!("signal: {name}");
     EndEvent {
         exit_code: -1,
         exited: false,
@@ -130,18 +130,21 @@ async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.machine.processes.find(&request.process, false)?;
-    let asked = call.number(header::OUTPUT_OFFSET)?;
+    let requested = call.number(header::OUTPUT_OFFSET)?;
     let position = {
         let state = process.state();
-        match asked {
-            Some(asked) if asked > state.ends => {
-                let message = format!("output from {asked} is not there yet, only {}", state.ends);
+        match requested {
+            Some(requested) if requested > state.end_offset => {
+                let message = format!(
+                    "output from {requested} is not available yet, only {}",
+                    state.end_offset
+                );
                 return Err(ConnectError::new(Code::OutOfRange, message));
             }
-            Some(asked) => asked.max(state.begins),
-            None if state.readers == 0 => state.delivered.max(state.begins),
-            // Somebody else is getting the past.
-            None => state.ends,
+            Some(requested) => requested.max(state.start),
+            None if state.readers == 0 => state.delivered.max(state.start),
+            // Another client is receiving the earlier output.
+            None => state.end_offset,
         }
     };
     Ok(events(call, process, position, deadline, false))
@@ -152,13 +155,13 @@ fn events(
     process: Arc<Process>,
     position: u64,
     deadline: Option<Instant>,
-    tells_timeout: bool,
+    reports_timeout: bool,
 ) -> Response {
     let events = Events {
         reader: Reader::new(process, position),
         keepalive: call.keepalive(),
         deadline,
-        tells_timeout,
+        reports_timeout,
         stage: Stage::Start,
     };
     let mut reply = stream_reply(events, next_frame);
@@ -204,10 +207,10 @@ fn take_input(
         (StreamInputRequest::Data { input }, Some(process)) => process.write_input(input),
         (StreamInputRequest::Keepalive {}, _) => Ok(()),
         (StreamInputRequest::Start { .. }, Some(_)) => Err(ConnectError::invalid_argument(
-            "an input stream starts only once",
+            "an input stream can start only once",
         )),
         (StreamInputRequest::Data { .. }, None) => Err(ConnectError::invalid_argument(
-            "an input stream starts by naming its process",
+            "an input stream must start with its process",
         )),
     }
 }

@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use super::Process;
 
-/// What one client gets.
+/// The event stream of one client.
 pub(super) struct Events {
     pub(super) reader: Reader,
     pub(super) keepalive: Duration,
-    /// When the stream ends, though the process goes on.
+    /// When the stream ends although the process still runs.
     pub(super) deadline: Option<Instant>,
-    /// Whether the time that is over is the process's own.
-    pub(super) tells_timeout: bool,
+    /// Whether the timeout is that of the process.
+    pub(super) reports_timeout: bool,
     pub(super) stage: Stage,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Stage {
     Done,
 }
 
-/// Somebody who reads from some place on.
+/// Reads the output of a process from an offset on.
 pub(super) struct Reader {
     pub(super) process: Arc<Process>,
     position: u64,
@@ -40,26 +40,26 @@ impl Reader {
         Self { process, position }
     }
 
-    /// The next piece of output, or how it ended.
+    /// The next piece of output, or the end of the process.
     fn next(&mut self) -> Option<ProcessEvent> {
         let mut state = self.process.state();
-        let mut at = state.begins;
-        self.position = self.position.max(at);
+        let mut offset = state.start;
+        self.position = self.position.max(offset);
         let mut found = None;
         for output in &state.output {
-            let ends = at + output.bytes().len() as u64;
-            if self.position < ends {
-                // No further than a piece is long.
-                let skip = usize::try_from(self.position - at).unwrap_or(usize::MAX);
-                found = Some((rest(output, skip), ends));
+            let end_offset = offset + output.bytes().len() as u64;
+            if self.position < end_offset {
+                // At most the length of this piece.
+                let skip = usize::try_from(self.position - offset).unwrap_or(usize::MAX);
+                found = Some((rest(output, skip), end_offset));
                 break;
             }
-            at = ends;
+            offset = end_offset;
         }
         match found {
-            Some((output, ends)) => {
-                self.position = ends;
-                state.delivered = state.delivered.max(ends);
+            Some((output, end_offset)) => {
+                self.position = end_offset;
+                state.delivered = state.delivered.max(end_offset);
                 Some(ProcessEvent::Data(output))
             }
             None => state.end.clone().map(ProcessEvent::End),
@@ -82,7 +82,7 @@ fn rest(output: &Output, skip: usize) -> Output {
     }
 }
 
-/// The next frame; none when the stream is over.
+/// The next frame; `None` at the end of the stream.
 pub(super) async fn next_frame(mut events: Events) -> Option<(Bytes, Events)> {
     match events.stage {
         Stage::Start => {
@@ -104,7 +104,7 @@ async fn next_event(mut events: Events) -> Option<(Bytes, Events)> {
     let mut changed = process.changed.subscribe();
     loop {
         match events.reader.next() {
-            Some(ProcessEvent::End(_)) if events.tells_timeout && process.state().timed_out => {
+            Some(ProcessEvent::End(_)) if events.reports_timeout && process.state().timed_out => {
                 return Some(time_is_over(events));
             }
             Some(ProcessEvent::End(end)) => {
@@ -121,7 +121,7 @@ async fn next_event(mut events: Events) -> Option<(Bytes, Events)> {
             }
         };
         tokio::select! {
-            // The sender lives as long as the process, which is held here.
+            // The sender lives as long as the process, which this function owns.
             _ = changed.changed() => {}
             () = tokio::time::sleep(events.keepalive) => return Some((event(ProcessEvent::Keepalive), events)),
             () = expiry => return Some(time_is_over(events)),
@@ -131,10 +131,7 @@ async fn next_event(mut events: Events) -> Option<(Bytes, Events)> {
 
 fn time_is_over(mut events: Events) -> (Bytes, Events) {
     events.stage = Stage::Done;
-    let error = ConnectError::new(
-        Code::DeadlineExceeded,
-        "the time given for the process is over",
-    );
+    let error = ConnectError::new(Code::DeadlineExceeded, "the process timed out");
     (frame::encode_end(Some(error)), events)
 }
 

@@ -1,11 +1,11 @@
-//! Files, and who is told of them.
+//! Files and watchers.
 
 use sandyard_agent_client::wire::filesystem::WatchRequest;
 use sandyard_agent_client::wire::{EventType, FileType};
 use sandyard_provider::prelude::*;
 use sandyard_provider::{AgentAddress, InstanceSpec};
 
-use super::{agent, agent_of, fake, told};
+use super::{agent, agent_of, fake, run_line};
 use crate::common::spec;
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn files_are_written_read_listed_moved_and_removed() {
 }
 
 #[tokio::test]
-async fn a_disk_is_no_larger_than_its_limit() {
+async fn a_full_disk_refuses_writes() {
     let fake = fake();
     let mut small = spec("one");
     small.limits.disk_bytes = 16 << 20;
@@ -65,7 +65,7 @@ async fn a_disk_is_no_larger_than_its_limit() {
 }
 
 #[tokio::test]
-async fn watchers_are_told_what_happens() {
+async fn watchers_receive_the_changes() {
     let (_, agent) = agent(&fake()).await;
     let request = WatchRequest {
         path: "/tmp".to_owned(),
@@ -74,7 +74,8 @@ async fn watchers_are_told_what_happens() {
     };
     let mut watch = agent.watch(&request).await.expect("watch");
     agent.write_file("/tmp/d/f", "x").await.expect("write");
-    told(&agent, "rm -r /tmp/d; echo elsewhere > ~/g").await;
+    agent.remove("/tmp/d").await.expect("remove");
+    run_line(&agent, "echo x > ~/outside").await;
     let mut events = Vec::new();
     while events.len() < 4 {
         let event = watch.next().await.expect("goes on").expect("fine");
@@ -93,16 +94,16 @@ async fn watchers_are_told_what_happens() {
 }
 
 #[tokio::test]
-async fn snapshots_and_forks_have_the_files_and_times_are_the_seeds() {
+async fn snapshots_and_forks_have_the_files_and_a_seed_makes_them_the_same() {
     let config = sandyard_provider_fake::FakeConfig {
         seed: Some(7),
         ..Default::default()
     };
-    let mut told_times = Vec::new();
+    let mut outcomes = Vec::new();
     for _ in 0..2 {
         let fake = sandyard_provider_fake::FakeProvider::for_users(&config).expect("fine");
         let (id, agent) = agent(&fake).await;
-        told(&agent, "echo kept > file").await;
+        run_line(&agent, "echo kept > file").await;
         fake.pause(&id).await.expect("pause");
         fake.snapshot(&id, "kept").await.expect("snapshot");
         let from = InstanceSpec {
@@ -112,20 +113,23 @@ async fn snapshots_and_forks_have_the_files_and_times_are_the_seeds() {
         let made = fake.create(&from).await.expect("create");
         assert_eq!(fake.diff(&made.id).await.expect("diff"), []);
         let copy = agent_of(&fake, &made.id).await;
-        assert_eq!(told(&copy, "cat file").await.0, "kept\n");
+        assert_eq!(run_line(&copy, "cat file").await.0, "kept\n");
         let forked = fake.fork(&id, &spec("three")).await.expect("fork");
         let fork = agent_of(&fake, &forked.id).await;
-        assert_eq!(told(&fork, "cat file; echo more >> file").await.0, "kept\n");
+        assert_eq!(
+            run_line(&fork, "cat file; echo more >> file").await.0,
+            "kept\n"
+        );
         fake.resume(&id).await.expect("resume");
-        assert_eq!(told(&agent, "cat file").await.0, "kept\n");
+        assert_eq!(run_line(&agent, "cat file").await.0, "kept\n");
         let modified = copy.stat("file").await.expect("stat").modified_time;
-        told_times.push((made.id, made.created_ms, modified));
+        outcomes.push((made.id, made.created_ms, modified));
     }
-    assert_eq!(told_times[0], told_times[1]);
+    assert_eq!(outcomes[0], outcomes[1]);
 }
 
 #[tokio::test]
-async fn a_paused_instance_answers_when_it_is_resumed() {
+async fn requests_to_a_paused_instance_wait_until_it_is_resumed() {
     let fake = fake();
     let (id, agent) = agent(&fake).await;
     agent.health().await.expect("there");
@@ -135,9 +139,9 @@ async fn a_paused_instance_answers_when_it_is_resumed() {
         access_token: "token".to_owned(),
     };
     let patient = fake.agent(&address).await.expect("an agent");
-    let asked = tokio::spawn(async move { patient.health().await });
+    let request = tokio::spawn(async move { patient.health().await });
     tokio::task::yield_now().await;
-    assert!(!asked.is_finished());
+    assert!(!request.is_finished());
     fake.resume(&id).await.expect("resume");
-    asked.await.expect("ends").expect("answers");
+    request.await.expect("ends").expect("answers");
 }

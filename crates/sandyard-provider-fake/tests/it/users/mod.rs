@@ -1,4 +1,4 @@
-//! The fake for users' own tests: what its agent answers.
+//! The fake for users' own tests: the answers of its agent.
 
 mod commands;
 mod files;
@@ -34,7 +34,7 @@ async fn agent_of(fake: &FakeProvider, id: &str) -> AgentClient {
     fake.agent(&address).await.expect("an agent")
 }
 
-/// A line as the clients of E2B send it.
+/// A line as E2B clients send it.
 fn bash(line: &str) -> ProcessConfig {
     ProcessConfig {
         cmd: "/bin/bash".to_owned(),
@@ -48,8 +48,8 @@ async fn run(agent: &AgentClient, line: &str) -> Output {
     ran.expect("a command")
 }
 
-/// What a line writes, to both, and how it ends.
-async fn told(agent: &AgentClient, line: &str) -> (String, String, i32) {
+/// Runs a line; returns its standard output, standard error and exit code.
+async fn run_line(agent: &AgentClient, line: &str) -> (String, String, i32) {
     let output = run(agent, line).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (

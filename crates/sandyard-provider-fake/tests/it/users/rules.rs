@@ -1,10 +1,10 @@
-//! What users say that commands do.
+//! Rules: scripted answers to commands.
 
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal, StartRequest};
 use sandyard_agent_client::{AgentClient, StartOptions};
-use sandyard_provider_fake::{FakeConfig, FakeProvider, RulesError};
+use sandyard_provider_fake::{FakeConfig, FakeProvider, Rule, RulesError};
 
-use super::{agent, bash, told};
+use super::{agent, bash, fake, run_line};
 
 async fn with_rules(name: &str, text: &str) -> Result<AgentClient, RulesError> {
     let path = std::env::temp_dir().join(format!("sandyard-{}-{name}.json", std::process::id()));
@@ -19,21 +19,21 @@ async fn with_rules(name: &str, text: &str) -> Result<AgentClient, RulesError> {
 }
 
 #[tokio::test]
-async fn rules_come_before_what_is_known() {
+async fn rules_precede_the_commands_of_the_fake() {
     let rules = r#"[
         {"command": "^npm test$", "stdout": "2 passed\n", "stderr": "slow\n", "exit_code": 3, "files": {"out/report": "fine"}},
         {"command": "^echo special$", "stdout": "by rule\n"}
     ]"#;
     let agent = with_rules("first", rules).await.expect("good rules");
     let fails = ("2 passed\n".to_owned(), "slow\n".to_owned(), 3);
-    assert_eq!(told(&agent, "npm test").await, fails);
+    assert_eq!(run_line(&agent, "npm test").await, fails);
     assert_eq!(
         agent.read_to_vec("out/report", 100).await.expect("written"),
         b"fine"
     );
-    assert_eq!(told(&agent, "echo special").await.0, "by rule\n");
-    assert_eq!(told(&agent, "echo other").await.0, "other\n");
-    let (out, _, code) = told(&agent, "cd /tmp && npm test > log || cat log").await;
+    assert_eq!(run_line(&agent, "echo special").await.0, "by rule\n");
+    assert_eq!(run_line(&agent, "echo other").await.0, "other\n");
+    let (out, _, code) = run_line(&agent, "cd /tmp && npm test > log || cat log").await;
     assert_eq!((out.as_str(), code), ("2 passed\n", 0));
     assert_eq!(
         agent
@@ -42,7 +42,7 @@ async fn rules_come_before_what_is_known() {
             .expect("written"),
         b"fine"
     );
-    let (_, stderr, code) = told(&agent, "npm install").await;
+    let (_, stderr, code) = run_line(&agent, "npm install").await;
     assert_eq!(code, 127);
     assert!(
         stderr.contains("no rule for `npm install`: add one to /"),
@@ -51,7 +51,30 @@ async fn rules_come_before_what_is_known() {
 }
 
 #[tokio::test]
-async fn what_keeps_running_does_until_it_is_killed() {
+async fn a_test_adds_answers_while_instances_run() {
+    let fake = fake();
+    let (_, agent) = agent(&fake).await;
+    assert_eq!(run_line(&agent, "npm test").await.2, 127);
+    for stdout in ["1 failed\n", "2 passed\n"] {
+        let rule = Rule {
+            command: "^npm test$".to_owned(),
+            stdout: stdout.to_owned(),
+            ..Rule::default()
+        };
+        fake.add_rule(rule).expect("a valid rule");
+        let (out, _, code) = run_line(&agent, "npm test").await;
+        assert_eq!((out.as_str(), code), (stdout, 0));
+    }
+    let invalid = Rule {
+        command: "(".to_owned(),
+        ..Rule::default()
+    };
+    fake.add_rule(invalid)
+        .expect_err("not a regular expression");
+}
+
+#[tokio::test]
+async fn a_command_that_keeps_running_ends_when_it_is_killed() {
     let rules = r#"[{"command": "^serve", "stdout": "ready\n", "keeps_running": true}]"#;
     let agent = with_rules("running", rules).await.expect("good rules");
     let request = StartRequest {
@@ -71,7 +94,7 @@ async fn what_keeps_running_does_until_it_is_killed() {
 
 #[tokio::test]
 async fn bad_rules_are_refused_with_their_reason() {
-    for (name, text) in [("a", "nonsense"), ("b", r#"[{"command": "("}]"#)] {
+    for (name, text) in [("a", "not JSON"), ("b", r#"[{"command": "("}]"#)] {
         let error = with_rules(name, text).await.expect_err("bad rules");
         assert!(matches!(error, RulesError::Parse { .. }), "{error}");
     }

@@ -1,4 +1,4 @@
-//! A provider that does not answer is left alone, and found again.
+//! The breaker: it opens when a provider does not answer, and closes when it answers again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn fail(stack: &Arc<dyn Provider>, times: usize) {
     }
 }
 
-/// A stack whose provider did not answer five times.
+/// A stack with an open breaker: its provider did not answer five times.
 pub(super) async fn open() -> (FakeProvider, Arc<dyn Provider>) {
     let (fake, stack) = layered(breaker);
     fake.set_reachable(false);
@@ -30,7 +30,7 @@ pub(super) async fn open() -> (FakeProvider, Arc<dyn Provider>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_five_failures_in_a_row_nobody_is_asked() {
+async fn five_consecutive_failures_open_the_breaker() {
     let (fake, stack) = layered(breaker);
     fake.set_reachable(false);
     fail(&stack, 4).await;
@@ -46,7 +46,7 @@ async fn after_five_failures_in_a_row_nobody_is_asked() {
     assert_eq!(condition.since_ms, Some(7));
     assert_eq!(
         condition.reason.as_deref(),
-        Some("`list` failed as the test wanted")
+        Some("`list` failed as the test requested")
     );
     tokio::time::advance(Duration::from_secs(2)).await;
     let calls = fake.calls().len();
@@ -86,7 +86,7 @@ async fn a_trial_that_fails_doubles_the_pause_and_one_that_works_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_one_call_finds_out_and_a_dropped_one_gives_way() {
+async fn one_trial_at_a_time_and_a_dropped_trial_allows_the_next() {
     let (fake, stack) = open().await;
     fake.set_reachable(true);
     tokio::time::advance(Duration::from_secs(5)).await;
@@ -97,18 +97,18 @@ async fn only_one_call_finds_out_and_a_dropped_one_gives_way() {
     });
     gate.reached_by(1).await;
     stack.check_health().await.expect("is never refused");
-    let other = stack.list().await.expect_err("somebody finds out already");
+    let other = stack.list().await.expect_err("a trial is in progress");
     assert!(
         other.message.ends_with("it is being tried again now"),
         "{other}"
     );
     trial.abort();
     trial.await.expect_err("dropped");
-    stack.list().await.expect("the next one finds out");
+    stack.list().await.expect("the next trial");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_asks_for_health_before_it_is_let_through() {
+async fn a_create_is_preceded_by_a_health_check() {
     let (fake, stack) = open().await;
     tokio::time::advance(Duration::from_secs(5)).await;
     stack.create(&spec("one")).await.expect_err("still down");
@@ -130,7 +130,7 @@ async fn a_create_asks_for_health_before_it_is_let_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_other_failure_is_an_answer() {
+async fn failures_other_than_silence_are_answers() {
     let (fake, stack) = layered(breaker);
     for _ in 0..5 {
         fake.fail_next(Verb::List, ProviderErrorKind::TimedOut);
@@ -142,7 +142,7 @@ async fn every_other_failure_is_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn want_of_a_turn_says_nothing_of_the_provider() {
+async fn a_call_without_a_slot_is_not_a_failure_of_the_provider() {
     let (fake, stack) = layered(|layers| {
         breaker(layers);
         layers.limit = Some(LimitSettings {
@@ -157,7 +157,7 @@ async fn want_of_a_turn_says_nothing_of_the_provider() {
     });
     gate.reached_by(1).await;
     for _ in 0..6 {
-        let error = stack.inspect("one").await.expect_err("no turn");
+        let error = stack.inspect("one").await.expect_err("no slot");
         assert!(error.message.contains("is busy"), "{error}");
     }
     assert_eq!(stack.condition().failures, 0);
@@ -166,7 +166,7 @@ async fn want_of_a_turn_says_nothing_of_the_provider() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_call_does_not_find_out_and_keeps_nobody_out() {
+async fn a_long_call_is_not_a_trial_and_blocks_no_other_call() {
     let (fake, stack) = layered(breaker);
     let made = stack.create(&spec("one")).await.expect("made");
     fake.set_reachable(false);
@@ -187,27 +187,30 @@ async fn a_long_call_does_not_find_out_and_keeps_nobody_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_left_alone_is_still_asked_whether_it_is_there() {
+async fn health_checks_pass_an_open_breaker() {
     let (fake, stack) = open().await;
     let error = stack.check_health().await.expect_err("down");
-    assert_eq!(error.retry_after, None, "the provider's own words: {error}");
+    assert_eq!(
+        error.retry_after, None,
+        "the provider's own message: {error}"
+    );
     assert_eq!(fake.count(Verb::CheckHealth), 1);
     fake.set_reachable(true);
     stack.check_health().await.expect("it is back");
     assert_eq!(
         fake.calls().last().map(|call| call.verb),
         Some(Verb::List),
-        "and does something"
+        "and lists its instances"
     );
     let condition = stack.condition();
     assert_eq!((condition.is_reachable, condition.failures), (true, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_says_that_it_is_there_is_left_alone() {
+async fn a_provider_that_answers_only_health_checks_opens_the_breaker() {
     let (fake, stack) = layered(breaker);
     for _ in 0..5 {
-        stack.check_health().await.expect("that much it does");
+        stack.check_health().await.expect("health checks succeed");
         fake.fail_next(Verb::List, ProviderErrorKind::TimedOut);
         stack.list().await.expect_err("hangs");
     }
@@ -230,7 +233,7 @@ async fn who_only_says_that_it_is_there_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_instances_own_trouble_is_not_the_providers() {
+async fn failures_of_one_instance_do_not_open_the_breaker() {
     let (fake, stack) = layered(breaker);
     for _ in 0..6 {
         fake.fail_next(Verb::Create, ProviderErrorKind::TimedOut);
@@ -239,10 +242,10 @@ async fn one_instances_own_trouble_is_not_the_providers() {
         stack.pause("one").await.expect_err("too long");
     }
     assert_eq!(stack.condition(), Condition::default());
-    // The provider is not asked to list its instances again and again for that.
+    // The number of probes is bounded.
     assert_eq!(fake.count(Verb::List), 5);
     tokio::time::advance(Duration::from_secs(10)).await;
-    // Where nothing else is done either, it counts.
+    // The failures count when the probes fail, too.
     for _ in 0..5 {
         fake.fail_next(Verb::Create, ProviderErrorKind::TimedOut);
         fake.fail_next(Verb::List, ProviderErrorKind::TimedOut);
@@ -252,7 +255,7 @@ async fn one_instances_own_trouble_is_not_the_providers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_no_or_later_is_there() {
+async fn a_refusal_is_an_answer() {
     for answer in [
         || ProviderError {
             retry: Retry::Never,

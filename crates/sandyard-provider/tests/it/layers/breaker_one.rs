@@ -1,4 +1,4 @@
-//! Trouble of one instance, and whose it is.
+//! The breaker: failures of one instance.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::breaker::{breaker, open};
 use crate::common::{layered, spec};
 
 #[tokio::test(start_paused = true)]
-async fn one_broken_instance_does_not_shut_out_the_others() {
+async fn a_broken_instance_does_not_open_the_breaker() {
     let (fake, stack) = layered(breaker);
     let made = stack.create(&spec("one")).await.expect("made");
-    // As an API answers with 500 for one sandbox and no other.
+    // An API may answer with 500 for a single sandbox.
     for verb in [Verb::Resume, Verb::Inspect, Verb::Usage] {
         for nth in 1..=6 {
             fake.fail_nth(verb, nth, ProviderErrorKind::Unavailable);
@@ -23,7 +23,7 @@ async fn one_broken_instance_does_not_shut_out_the_others() {
         stack.usage(&made.id).await.expect_err("broken");
     }
     assert_eq!(stack.condition(), Condition::default());
-    // Where the provider does not answer at all, each of them counts as soon as calls are sent again.
+    // When the provider does not answer at all, each of them counts.
     tokio::time::advance(Duration::from_secs(10)).await;
     fake.set_reachable(false);
     for _ in 0..5 {
@@ -33,20 +33,17 @@ async fn one_broken_instance_does_not_shut_out_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_instance_does_not_keep_a_provider_shut_out() {
+async fn a_broken_instance_does_not_keep_the_breaker_open() {
     let (fake, stack) = open().await;
     fake.set_reachable(true);
     tokio::time::advance(Duration::from_secs(5)).await;
     fake.fail_next(Verb::Inspect, ProviderErrorKind::Unavailable);
     stack.inspect("broken").await.expect_err("broken");
-    assert!(
-        stack.condition().is_reachable,
-        "it was asked about the others"
-    );
+    assert!(stack.condition().is_reachable, "the probe succeeded");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_much_to_look_at_is_there() {
+async fn a_slow_listing_is_not_a_failure() {
     let (fake, stack) = layered(breaker);
     fake.delay(Verb::List, Duration::from_secs(100));
     for _ in 0..6 {
@@ -59,7 +56,7 @@ async fn who_has_much_to_look_at_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_failures_at_once_are_looked_into_once() {
+async fn many_failures_at_once_cause_one_probe() {
     let (fake, stack) = layered(breaker);
     let gate = fake.hold(Verb::CheckHealth);
     for nth in 1..=20 {
@@ -74,8 +71,8 @@ async fn many_failures_at_once_are_looked_into_once() {
     gate.reached_by(1).await;
     tokio::time::advance(Duration::from_secs(1)).await;
     gate.release();
-    for one in all {
-        one.await.expect("ends").expect_err("fails");
+    for task in all {
+        task.await.expect("ends").expect_err("fails");
     }
     assert_eq!(fake.count(Verb::CheckHealth), 1);
 }

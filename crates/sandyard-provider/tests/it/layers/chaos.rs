@@ -1,4 +1,4 @@
-//! Faults on purpose.
+//! Injected faults.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn sequence(faults: Vec<(Verb, Option<Fault>)>) -> ChaosSettings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_fault_is_what_it_says() {
+async fn each_fault_has_its_effect() {
     let slow = Duration::from_secs(7);
     let chaos = sequence(vec![
         (Verb::Create, Some(Fault::Refused)),
@@ -45,25 +45,25 @@ async fn each_fault_is_what_it_says() {
     assert_eq!(started.elapsed(), slow);
     let hangs = tokio::time::timeout(Duration::from_secs(86_400), stack.list());
     assert!(hangs.await.is_err());
-    assert_eq!(fake.count(Verb::List), 1, "what hangs does nothing");
+    assert_eq!(fake.count(Verb::List), 1, "a hanging call is not sent");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_strikes_the_same_calls() {
-    async fn struck(seed: u64) -> Vec<bool> {
+async fn the_same_seed_fails_the_same_calls() {
+    async fn outcomes(seed: u64) -> Vec<bool> {
         let mut chaos: ChaosSettings = "list:refused=0.3".parse().expect("fine");
         chaos.seed = seed;
         let (_, stack) = layered(|layers| layers.chaos = Some(chaos));
-        let mut struck = Vec::new();
+        let mut outcomes = Vec::new();
         for _ in 0..200 {
-            struck.push(stack.list().await.is_err());
-            stack.check_health().await.expect("not told to fail");
+            outcomes.push(stack.list().await.is_err());
+            stack.check_health().await.expect("no fault is set for it");
         }
-        struck
+        outcomes
     }
-    let first = struck(1).await;
-    assert_eq!(first, struck(1).await);
-    assert_ne!(first, struck(2).await);
-    let count = first.iter().filter(|struck| **struck).count();
+    let first = outcomes(1).await;
+    assert_eq!(first, outcomes(1).await);
+    assert_ne!(first, outcomes(2).await);
+    let count = first.iter().filter(|outcomes| **outcomes).count();
     assert!((30..90).contains(&count), "{count}");
 }

@@ -1,4 +1,4 @@
-//! Turns: each kind of call alone.
+//! Slots of each kind of call.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn one_at_a_time(layers: &mut LayerSettings) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
+async fn hanging_creates_delay_neither_deletes_nor_reads() {
     let (fake, stack) = layered(one_at_a_time);
     let gate = fake.hold(Verb::Create);
     let first = tokio::spawn({
@@ -28,14 +28,17 @@ async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
     });
     gate.reached_by(1).await;
     let started = Instant::now();
-    stack.delete("nobody").await.expect("its own turn");
-    stack.list().await.expect("its own turn");
-    let missing = stack.snapshot("nobody", "copy").await.expect_err("nobody");
-    assert_eq!(missing.kind, ProviderErrorKind::NotFound, "its own turn");
-    stack.check_health().await.expect("no turn needed");
+    stack.delete("missing").await.expect("its own slot");
+    stack.list().await.expect("its own slot");
+    let missing = stack
+        .snapshot("missing", "copy")
+        .await
+        .expect_err("missing");
+    assert_eq!(missing.kind, ProviderErrorKind::NotFound, "its own slot");
+    stack.check_health().await.expect("needs no slot");
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert_eq!(stack.condition().calls, 1);
-    let second = stack.create(&spec("two")).await.expect_err("no turn");
+    let second = stack.create(&spec("two")).await.expect_err("no slot");
     assert_eq!(started.elapsed(), LimitSettings::default().long_wait);
     assert_eq!(
         (second.kind, second.retry),
@@ -52,7 +55,7 @@ async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_read_is_unavailable_and_a_dropped_one_gives_its_turn_back() {
+async fn a_read_without_a_slot_is_unavailable_and_a_dropped_one_frees_its_slot() {
     let (fake, stack) = layered(one_at_a_time);
     let gate = fake.hold(Verb::List);
     let stuck = tokio::spawn({
@@ -60,15 +63,15 @@ async fn a_stuck_read_is_unavailable_and_a_dropped_one_gives_its_turn_back() {
         async move { stack.list().await }
     });
     gate.reached_by(1).await;
-    let other = stack.inspect("nobody").await.expect_err("no turn");
+    let other = stack.inspect("missing").await.expect_err("no slot");
     assert_eq!(other.kind, ProviderErrorKind::Unavailable);
     stuck.abort();
     assert!(stuck.await.expect_err("dropped").is_cancelled());
-    stack.inspect("nobody").await.expect("the turn is back");
+    stack.inspect("missing").await.expect("the slot is free");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_times_out_gives_its_turn_back() {
+async fn a_call_that_times_out_frees_its_slot() {
     let (fake, stack) = layered(|layers| {
         one_at_a_time(layers);
         layers.timeout = Some(TimeoutSettings {
@@ -77,8 +80,8 @@ async fn a_call_that_times_out_gives_its_turn_back() {
         });
     });
     let _gate = fake.hold(Verb::List);
-    let (first, second, third) = tokio::join!(stack.list(), stack.list(), stack.inspect("nobody"));
+    let (first, second, third) = tokio::join!(stack.list(), stack.list(), stack.inspect("missing"));
     assert_eq!(first.expect_err("hangs").kind, ProviderErrorKind::TimedOut);
     assert_eq!(second.expect_err("hangs").kind, ProviderErrorKind::TimedOut);
-    third.expect("gets its turn");
+    third.expect("gets the slot");
 }

@@ -1,4 +1,4 @@
-//! What is tried again, what is not, and for how long.
+//! Which calls are retried, and for how long.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::common::{layered, spec};
 
 #[tokio::test(start_paused = true)]
-async fn what_may_work_later_is_tried_again() {
+async fn temporary_failures_are_retried() {
     let (fake, stack) = layered(|layers| layers.retry = Some(RetrySettings::default()));
     let id = stack.create(&spec("one")).await.expect("create").id;
     fake.fail_nth(Verb::Pause, 1, ProviderErrorKind::Unavailable);
@@ -18,16 +18,16 @@ async fn what_may_work_later_is_tried_again() {
     let started = Instant::now();
     stack.pause(&id).await.expect("the fourth time");
     assert_eq!(fake.count(Verb::Pause), 4);
-    let longest = Duration::from_millis(250 + 500 + 1000);
+    let max_wait = Duration::from_millis(250 + 500 + 1000);
     assert!(
-        started.elapsed() > longest / 2 && started.elapsed() <= longest,
+        started.elapsed() > max_wait / 2 && started.elapsed() <= max_wait,
         "{:?}",
         started.elapsed()
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_few_tries_are_enough_and_what_never_works_is_not_tried_again() {
+async fn attempts_are_bounded_and_permanent_failures_are_not_retried() {
     let (fake, stack) = layered(|layers| layers.retry = Some(RetrySettings::default()));
     fake.set_reachable(false);
     let error = stack.list().await.expect_err("down");
@@ -36,24 +36,24 @@ async fn a_few_tries_are_enough_and_what_never_works_is_not_tried_again() {
         (ProviderErrorKind::Unavailable, 4)
     );
     fake.set_reachable(true);
-    stack.usage("nobody").await.expect_err("not found");
+    stack.usage("missing").await.expect_err("not found");
     assert_eq!(fake.count(Verb::Usage), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_happen_twice_is_not_repeated() {
+async fn calls_that_are_not_idempotent_are_not_repeated() {
     let (fake, stack) = layered(|layers| layers.retry = Some(RetrySettings::default()));
     let id = stack.create(&spec("one")).await.expect("create").id;
     fake.set_reachable(false);
     let archive = Box::pin(std::io::Cursor::new(vec![1]));
     stack.create(&spec("two")).await.expect_err("down");
     stack.fork(&id, &spec("two")).await.expect_err("down");
-    stack.snapshot(&id, "kept").await.expect_err("down");
+    stack.snapshot(&id, "saved").await.expect_err("down");
     stack
-        .import_template("kept", archive)
+        .import_template("saved", archive)
         .await
         .expect_err("down");
-    stack.remove_template("kept").await.expect_err("down");
+    stack.remove_template("saved").await.expect_err("down");
     let once = |verb, before: usize| assert_eq!(fake.count(verb), before + 1, "{verb}");
     once(Verb::Create, 1);
     once(Verb::Fork, 0);
@@ -64,7 +64,7 @@ async fn what_could_happen_twice_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_when_to_come_again_is_not_asked_before() {
+async fn a_time_to_retry_after_is_respected() {
     let (_, stack) = layered(|layers| {
         layers.retry = Some(RetrySettings::default());
         layers.chaos = Some(ChaosSettings {
@@ -78,7 +78,7 @@ async fn who_says_when_to_come_again_is_not_asked_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_failures_end_the_tries_early() {
+async fn slow_failures_end_the_attempts_early() {
     let (fake, stack) = layered(|layers| layers.retry = Some(RetrySettings::default()));
     fake.set_reachable(false);
     fake.delay(Verb::List, Duration::from_secs(20));
@@ -87,7 +87,7 @@ async fn slow_failures_end_the_tries_early() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_breaker_refuses_fails_at_once() {
+async fn a_call_that_the_breaker_rejects_fails_at_once() {
     let (fake, stack) = layered(|layers| {
         layers.retry = Some(RetrySettings::default());
         layers.breaker = Some(BreakerSettings::default());

@@ -1,4 +1,4 @@
-//! All layers together are a provider like the one inside.
+//! All layers together behave like the provider they surround.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ async fn with_all_layers_it_passes_the_suite() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_faults_before_the_work_it_passes_the_suite_all_the_same() {
+async fn with_injected_faults_and_retries_it_passes_the_suite() {
     let fake = FakeProvider::new();
-    // What must not be repeated is left alone: the suite does not ask twice either.
+    // Calls that must not be repeated get no faults.
     let repeatable = Verb::ALL.iter().filter(|verb| {
         !matches!(
             verb,
@@ -60,8 +60,8 @@ async fn with_faults_before_the_work_it_passes_the_suite_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_no_call_passes_through() {
-    let fake = FakeProvider::new().with_info(|info| info.location = "elsewhere".to_owned());
+async fn info_and_flows_are_those_of_the_inner_provider() {
+    let fake = FakeProvider::new().with_info(|info| info.location = "remote".to_owned());
     let stack = layers::stack(
         Arc::new(fake.clone()),
         LayerSettings::default(),
@@ -69,6 +69,9 @@ async fn what_is_no_call_passes_through() {
     );
     assert_eq!(stack.info(), fake.info());
     assert!(stack.take_flows().is_some());
-    assert!(fake.take_flows().is_none(), "the inner one's were taken");
+    assert!(
+        fake.take_flows().is_none(),
+        "the inner provider's flows were taken"
+    );
     stack.close().await;
 }

@@ -9,17 +9,17 @@ use tokio::time::Instant;
 use crate::common::{layered, spec};
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_hangs_ends_after_the_time_of_its_kind() {
+async fn a_hanging_call_ends_after_the_timeout_of_its_kind() {
     let settings = TimeoutSettings::default();
     let (fake, stack) = layered(|layers| layers.timeout = Some(TimeoutSettings::default()));
-    let held = [
+    let hanging = [
         Verb::CheckHealth,
         Verb::List,
         Verb::Inspect,
         Verb::Delete,
         Verb::Create,
     ];
-    let _held = held.map(|verb| fake.hold(verb));
+    let _gates = hanging.map(|verb| fake.hold(verb));
     let started = Instant::now();
     let health = stack.check_health().await.expect_err("hangs");
     assert_eq!(started.elapsed(), settings.health);
@@ -52,7 +52,7 @@ async fn a_slow_answer_in_time_is_an_answer() {
     fake.delay(Verb::List, Duration::from_secs(200));
     stack.list().await.expect("in time");
     let made = stack.create(&spec("one")).await.expect("made");
-    // Comparing goes through all files of an instance.
+    // A comparison reads all files of an instance.
     fake.delay(Verb::Diff, Duration::from_secs(600));
     stack.diff(&made.id).await.expect("in time");
 }

@@ -1,4 +1,4 @@
-//! The gateway's channel, as an agent would speak on it.
+//! A gateway's channel from the agent's side.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -12,10 +12,10 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Mutex;
 
-/// A pause while too many descriptors of this user are on their way: the kernel counts those not yet received.
+/// Pause while this user has too many descriptors in flight: the kernel counts those not yet received.
 const TOO_MANY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Our end of a channel.
+/// This side of a channel.
 #[derive(Debug)]
 pub(super) struct Channel {
     writer: Mutex<Writer>,
@@ -24,8 +24,8 @@ pub(super) struct Channel {
 #[derive(Debug)]
 struct Writer {
     socket: OwnedWriteHalf,
-    /// A frame was begun and not ended: nothing can follow.
-    is_torn: bool,
+    /// A frame was only sent in part: nothing can follow.
+    is_incomplete: bool,
 }
 
 impl Channel {
@@ -33,46 +33,51 @@ impl Channel {
         Self {
             writer: Mutex::new(Writer {
                 socket,
-                is_torn: false,
+                is_incomplete: false,
             }),
         }
     }
 
-    /// Says a whole frame, the descriptor with its first byte.
-    pub(super) async fn say(
+    /// Sends a frame, with the descriptor attached to its first byte.
+    pub(super) async fn send_frame(
         &self,
         frame: &[u8],
-        mut carried: Option<BorrowedFd<'_>>,
+        mut descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
-        if std::mem::replace(&mut writer.is_torn, true) {
+        if std::mem::replace(&mut writer.is_incomplete, true) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let socket: &UnixStream = writer.socket.as_ref();
         let mut rest = frame;
         while !rest.is_empty() {
-            let sent = socket.async_io(Interest::WRITABLE, || send(socket, rest, carried));
+            let sent = socket.async_io(Interest::WRITABLE, || send(socket, rest, descriptor));
             match sent.await {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    carried = None;
+                    descriptor = None;
                     rest = rest.get(count..).unwrap_or_default();
                 }
-                Err(error) if is_for_want_of_room(&error) => {
+                Err(error) if is_out_of_resources(&error) => {
                     tokio::time::sleep(TOO_MANY_PAUSE).await;
                 }
                 Err(error) => return Err(error),
             }
         }
-        writer.is_torn = false;
+        writer.is_incomplete = false;
         Ok(())
     }
 }
 
-fn send(socket: &UnixStream, bytes: &[u8], carried: Option<BorrowedFd<'_>>) -> io::Result<usize> {
+fn send(
+    socket: &UnixStream,
+    bytes: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if carried.is_some() && !control.push(SendAncillaryMessage::ScmRights(carried.as_slice())) {
+    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(descriptor.as_slice()))
+    {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -80,7 +85,7 @@ fn send(socket: &UnixStream, bytes: &[u8], carried: Option<BorrowedFd<'_>>) -> i
     Ok(rustix::net::sendmsg(socket, &parts, &mut control, flags)?)
 }
 
-fn is_for_want_of_room(error: &io::Error) -> bool {
-    let wants = [Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
-    Errno::from_io_error(error).is_some_and(|errno| wants.contains(&errno))
+fn is_out_of_resources(error: &io::Error) -> bool {
+    let errors = [Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| errors.contains(&errno))
 }

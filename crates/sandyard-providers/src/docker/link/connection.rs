@@ -15,22 +15,22 @@ use tokio::time::Instant;
 use super::channel::Channel;
 use super::egress;
 
-/// Between two questions whether the other end is there. It gives up after a minute without.
-const PING_PAUSE: Duration = Duration::from_secs(15);
-/// After so long without an answer another link is tried. This one may still be good: a paused container does not answer.
+/// Interval between pings. The other end gives up after a minute without one.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+/// After this time without an answer, another link is tried. This one may still work: a paused container does not answer.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How long a connection from inside may take to say what it is.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a connection from the container may take to send its head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A link to one container.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) mux: Mux,
-    /// Channels of the way out, by number.
+    /// Egress channels, by number.
     channels: Mutex<Channels>,
-    /// Since when an answer is waited for.
-    asked: Mutex<Option<Instant>>,
-    /// Where its tasks live.
+    /// Since when a ping is unanswered.
+    pending_since: Mutex<Option<Instant>>,
+    /// The runtime of its tasks.
     runtime: Handle,
 }
 
@@ -47,59 +47,65 @@ impl Link {
         let link = Arc::new(Self {
             mux: mux.clone(),
             channels: Mutex::default(),
-            asked: Mutex::new(None),
+            pending_since: Mutex::new(None),
             runtime: Handle::current(),
         });
-        // Neither keeps the link: it ends when nobody uses it.
+        // Neither task keeps the link alive: it ends when nothing uses it.
         let weak = Arc::downgrade(&link);
-        tokio::spawn(take_in(weak.clone(), inbound));
+        tokio::spawn(accept_all(weak.clone(), inbound));
         tokio::spawn(async move {
-            // An error is the link's end, which others notice.
+            // An error ends the link, which other tasks notice.
             let _ = ping(weak, mux).await;
         });
         link
     }
 
-    /// Connects with the agent.
+    /// Connects to the agent.
     pub(super) async fn dial(&self) -> io::Result<LinkStream> {
         self.mux.open(&[StreamKind::Agent.byte()]).await
     }
 
-    /// Opens a channel of the way out, waiting for as long as the agent does not answer.
+    /// Opens an egress channel; waits for as long as the agent does not answer.
     pub(super) async fn open_egress(self: &Arc<Self>) -> io::Result<UnixStream> {
-        let (gateways, ours) = std::os::unix::net::UnixStream::pair()?;
-        let (reader, writer) = self.adopt(ours)?.into_split();
+        let (gateway_end, own_end) = std::os::unix::net::UnixStream::pair()?;
+        let (reader, writer) = self.adopt(own_end)?.into_split();
         let number = self.add(Channel::new(writer));
         let serving = egress::open(&self.mux, number.number).await?;
         self.runtime.spawn(async move {
             let channel = number.channel();
             let ended = egress::serve(serving, &channel, reader, &number.link.mux).await;
-            tracing::debug!(error = ?ended.err(), "Channel of a container's way out ended");
+            tracing::debug!(error = ?ended.err(), "An egress channel of a container ended");
         });
-        gateways.set_nonblocking(true)?;
-        UnixStream::from_std(gateways)
+        gateway_end.set_nonblocking(true)?;
+        UnixStream::from_std(gateway_end)
     }
 
-    /// Puts our end of a channel on our event loop; the gateway has one of its own.
+    /// Registers this side of a channel with this runtime; the gateway has its own.
     fn adopt(&self, socket: std::os::unix::net::UnixStream) -> io::Result<UnixStream> {
         socket.set_nonblocking(true)?;
         let _entered = self.runtime.enter();
         UnixStream::from_std(socket)
     }
 
-    /// Says whether it is of no more use.
+    /// Whether it can no longer be used.
     pub(super) fn has_ended(&self) -> bool {
         self.mux.has_ended()
     }
 
-    /// Says whether the other end has not answered for a while.
+    /// Whether the other end has not answered for a while.
     pub(super) fn is_silent(&self) -> bool {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.is_some_and(|asked| asked.elapsed() > SILENCE)
+        let pending_since = self
+            .pending_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        pending_since.is_some_and(|pending_since| pending_since.elapsed() > SILENCE)
     }
 
-    fn note_asked(&self, at: Option<Instant>) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    fn set_pending(&self, at: Option<Instant>) {
+        *self
+            .pending_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = at;
     }
 
     fn add(self: &Arc<Self>, channel: Channel) -> Number {
@@ -120,22 +126,22 @@ impl Link {
         channels.open.get(&number).cloned()
     }
 
-    /// Sees to a connection that the container opened.
-    async fn take(&self, mut carried: LinkStream) -> io::Result<()> {
+    /// Handles a connection that the container opened.
+    async fn accept(&self, mut stream: LinkStream) -> io::Result<()> {
         let head = async {
-            match StreamKind::from_byte(carried.read_u8().await?) {
-                Some(StreamKind::Outgoing) => egress::read_head(&mut carried).await,
+            match StreamKind::from_byte(stream.read_u8().await?) {
+                Some(StreamKind::Outgoing) => egress::read_head(&mut stream).await,
                 _ => Err(io::ErrorKind::InvalidData.into()),
             }
         };
-        let head = tokio::time::timeout(HEAD_TIME, head).await;
+        let head = tokio::time::timeout(HEAD_TIMEOUT, head).await;
         let (number, frame) = head.map_err(|_| io::ErrorKind::TimedOut)??;
         let channel = self.channel(number).ok_or(io::ErrorKind::NotFound)?;
-        egress::hand_over(&channel, &frame, carried).await
+        egress::hand_over(&channel, &frame, stream).await
     }
 }
 
-/// A channel's place among the others, until it is dropped.
+/// A channel's entry, which is removed when this is dropped.
 struct Number {
     link: Arc<Link>,
     number: u32,
@@ -156,33 +162,33 @@ impl Drop for Number {
     }
 }
 
-/// Takes what the container opens. How many there are at once is bounded already.
-async fn take_in(link: std::sync::Weak<Link>, mut inbound: Inbound) {
-    while let Some(carried) = inbound.next().await {
+/// Accepts the connections that the container opens. Their number is bounded by the multiplexer.
+async fn accept_all(link: std::sync::Weak<Link>, mut inbound: Inbound) {
+    while let Some(stream) = inbound.next().await {
         let Some(link) = link.upgrade() else { return };
         tokio::spawn(async move {
-            if let Err(error) = link.take(carried).await {
-                tracing::debug!(%error, "A connection out of a container ended");
+            if let Err(error) = link.accept(stream).await {
+                tracing::debug!(%error, "An outgoing connection of a container ended");
             }
         });
     }
 }
 
-/// Asks now and then whether the other end is there, which also tells it that we are.
+/// Pings the other end, which also shows it that this side is alive.
 async fn ping(link: std::sync::Weak<Link>, mux: Mux) -> io::Result<()> {
-    let mut carried = mux.open(&[StreamKind::Ping.byte()]).await?;
-    // The link's own handle is what keeps it, not this one.
+    let mut stream = mux.open(&[StreamKind::Ping.byte()]).await?;
+    // This handle must not keep the link alive.
     drop(mux);
     loop {
-        let note = |at| link.upgrade().map(|link| link.note_asked(at));
+        let note = |at| link.upgrade().map(|link| link.set_pending(at));
         if note(Some(Instant::now())).is_none() {
             return Ok(());
         }
-        carried.write_u8(0).await?;
-        carried.flush().await?;
-        // However long that takes: a paused container answers later.
-        carried.read_u8().await?;
+        stream.write_u8(0).await?;
+        stream.flush().await?;
+        // Without a timeout: a paused container answers later.
+        stream.read_u8().await?;
         note(None);
-        tokio::time::sleep(PING_PAUSE).await;
+        tokio::time::sleep(PING_INTERVAL).await;
     }
 }

@@ -1,10 +1,10 @@
-//! The way to one container's agent.
+//! Dials one container's agent.
 
 use sandyard_agent_client::{BoxedStream, Dial, Dialling, EgressDialling};
 
 use super::links::Links;
 
-/// Leads to one agent, over whatever link there is when it is used.
+/// Dials one agent over the current link of its container.
 pub(super) struct LinkDialler {
     links: Links,
     id: String,

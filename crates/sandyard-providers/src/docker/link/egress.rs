@@ -1,4 +1,4 @@
-//! The way out of a container, up to the gateway: what its agent would hand over comes in pieces, and is put together here.
+//! Egress of a container up to the gateway: forwards frames, and connects the streams of programs to sockets for the gateway.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,60 +11,60 @@ use tokio::net::unix::OwnedReadHalf;
 use super::channel::Channel;
 use super::tcp_pair;
 
-/// Opens a channel of that number, waiting for as long as the agent does not answer.
+/// Opens a channel with a number; waits for as long as the agent does not answer.
 pub(super) async fn open(mux: &Mux, number: u32) -> io::Result<LinkStream> {
     let mut head = vec![StreamKind::Egress.byte()];
     head.extend_from_slice(&number.to_be_bytes());
-    let mut carried = mux.open(&head).await?;
-    match carried.read_u8().await? {
-        EGRESS_READY => Ok(carried),
+    let mut stream = mux.open(&head).await?;
+    match stream.read_u8().await? {
+        EGRESS_READY => Ok(stream),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-/// Carries frames both ways until either end has enough.
+/// Forwards frames in both directions until either end closes.
 pub(super) async fn serve(
-    carried: LinkStream,
+    stream: LinkStream,
     channel: &Channel,
     mut from_gateway: OwnedReadHalf,
     mux: &Mux,
 ) -> io::Result<()> {
-    let (mut from_agent, mut to_agent) = tokio::io::split(carried);
-    let inwards = tokio::io::copy(&mut from_gateway, &mut to_agent);
-    let outwards = async {
+    let (mut from_agent, mut to_agent) = tokio::io::split(stream);
+    let to_container = tokio::io::copy(&mut from_gateway, &mut to_agent);
+    let to_gateway = async {
         loop {
-            // What is in it is for the gateway to judge, as it is with any agent.
+            // The gateway validates the content, as with any agent.
             let frame = read_frame(&mut from_agent).await?;
-            channel.say(&frame, None).await?;
+            channel.send_frame(&frame, None).await?;
         }
     };
     tokio::select! {
-        ended = inwards => ended.map(drop),
-        ended = outwards => ended,
+        ended = to_container => ended.map(drop),
+        ended = to_gateway => ended,
         () = mux.ended() => Ok(()),
     }
 }
 
-/// Reads what a program's connection begins with: its channel's number, and the frame that says where to.
-pub(super) async fn read_head(carried: &mut LinkStream) -> io::Result<(u32, Vec<u8>)> {
-    let number = carried.read_u32().await?;
-    let frame = read_frame(carried).await?;
+/// Reads the head of a program's connection: the number of its channel, and the frame with its target.
+pub(super) async fn read_head(stream: &mut LinkStream) -> io::Result<(u32, Vec<u8>)> {
+    let number = stream.read_u32().await?;
+    let frame = read_frame(stream).await?;
     match decode(&mut frame.clone()) {
         Ok(Some(FromAgent::Open { .. })) => Ok((number, frame)),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-/// Gives a program's connection to the gateway, and sees it to its end.
+/// Passes a program's connection to the gateway, and forwards its bytes until it ends.
 pub(super) async fn hand_over(
     channel: &Channel,
     frame: &[u8],
-    carried: LinkStream,
+    stream: LinkStream,
 ) -> io::Result<()> {
-    let (ours, gateways) = tcp_pair::connected().await?;
-    // Until the gateway has it, and after that until all of it is there.
-    splice::reset(&ours);
-    channel.say(frame, Some(gateways.as_fd())).await?;
-    drop(gateways);
-    splice::tcp(ours, carried).await
+    let (own_end, gateway_end) = tcp_pair::connect_pair().await?;
+    // Reset on close until the gateway has the connection, and after that until all bytes are delivered.
+    splice::reset(&own_end);
+    channel.send_frame(frame, Some(gateway_end.as_fd())).await?;
+    drop(gateway_end);
+    splice::tcp(own_end, stream).await
 }

@@ -15,15 +15,15 @@ use super::OpenLink;
 use super::connection::Link;
 use super::dial::LinkDialler;
 
-/// How long a link may take: a container engine that is busy, and an agent that starts.
-const OPENING: Duration = Duration::from_secs(60);
-/// How long whoever wants a link waits for a container that is being frozen or copied.
-const CALM: Duration = Duration::from_secs(60);
-/// How long one that is asked for counts as one of those at once. Whoever takes longer goes on and keeps nobody else waiting: some
-/// containers answer nobody, and are asked again and again.
-pub(super) const COUNTS: Duration = Duration::from_secs(5);
-/// How many are asked for at once: a server that starts wants one to every container there is.
-pub(super) const AT_ONCE: usize = 16;
+/// Timeout of opening a link: a container engine may be busy, and an agent starts.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a caller waits for a container that is being paused or copied.
+const GUARD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long opening a link occupies a slot. Slower ones continue without a slot and delay no others: some containers never answer,
+/// and are tried again and again.
+pub(super) const SLOT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of slots: a server that starts opens a link to every container.
+pub(super) const MAX_OPENING: usize = 16;
 
 /// The links to all containers; clones share them.
 #[derive(Clone)]
@@ -33,17 +33,17 @@ pub(crate) struct Links {
 
 struct Inner {
     opener: Arc<dyn OpenLink>,
-    /// Where links live. A gateway asks for them too, and has threads of its own, which end before ours.
+    /// The runtime of links. Gateways open links, too, from runtimes of their own that end earlier.
     runtime: Handle,
     slots: Mutex<LinkSlots>,
-    turns: Semaphore,
-    /// Held by those who open a link to a container, and alone by whoever freezes it.
-    calm: Mutex<HashMap<String, Weak<RwLock<()>>>>,
+    open_slots: Semaphore,
+    /// Locked shared while a link to a container is opened, and exclusively while the container is paused.
+    guards: Mutex<HashMap<String, Weak<RwLock<()>>>>,
 }
 
 #[derive(Default)]
 struct LinkSlots {
-    /// Counts attempts, to tell one from another.
+    /// Number of attempts, to identify each.
     attempts: u64,
     by_id: HashMap<String, LinkSlot>,
 }
@@ -54,7 +54,7 @@ struct LinkSlot {
     opening: Option<Opening>,
 }
 
-/// An attempt that all who want a link wait for.
+/// An attempt in progress, shared by all callers that need the link.
 struct Opening {
     attempt: u64,
     outcome: watch::Receiver<Option<Outcome>>,
@@ -63,25 +63,25 @@ struct Opening {
 type Outcome = Result<Arc<Link>, (io::ErrorKind, String)>;
 
 impl Links {
-    /// None yet. They will live in the runtime that this is called in.
+    /// Starts without links. They run in the current runtime.
     pub(crate) fn new(opener: Arc<dyn OpenLink>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 opener,
                 runtime: Handle::current(),
                 slots: Mutex::default(),
-                turns: Semaphore::new(AT_ONCE),
-                calm: Mutex::default(),
+                open_slots: Semaphore::new(MAX_OPENING),
+                guards: Mutex::default(),
             }),
         }
     }
 
-    /// The way to the agent of a container. Nothing is opened before it is used.
-    pub(crate) fn way(&self, id: &str) -> Arc<dyn Dial> {
+    /// A dialler for the agent of a container. Nothing is opened before it is used.
+    pub(crate) fn dialler(&self, id: &str) -> Arc<dyn Dial> {
         Arc::new(LinkDialler::new(self.clone(), id))
     }
 
-    /// Closes the link to a container, if there is one, and all connections over it: it has stopped, or is gone.
+    /// Closes the link to a container that was stopped or removed, and all connections over it.
     pub(crate) fn forget(&self, id: &str) {
         let slot = self.inner.slots().by_id.remove(id);
         if let Some(link) = slot.and_then(|slot| slot.link) {
@@ -89,16 +89,16 @@ impl Links {
         }
     }
 
-    /// Waits until no link to a container is being opened, and keeps it so until what this returns is dropped.
+    /// Waits until no link to a container is being opened, and prevents new ones until the guard is dropped.
     ///
-    /// A container must not be frozen in the middle of a `docker exec`: the program that is just being started is frozen half-way
-    /// there, Docker waits for it with the container locked, and nothing can be done with that container any more.
-    pub(crate) async fn calm(&self, id: &str) -> OwnedRwLockWriteGuard<()> {
-        self.inner.calm(id).write_owned().await
+    /// A container must not be paused in the middle of a `docker exec`: the new process is paused half-way, Docker waits for it
+    /// with the container locked, and the container becomes unusable.
+    pub(crate) async fn block(&self, id: &str) -> OwnedRwLockWriteGuard<()> {
+        self.inner.guard(id).write_owned().await
     }
 
-    /// Forgets those that have ended, of containers that others have removed.
-    pub(crate) fn tidy(&self) {
+    /// Removes links that have ended, of containers that were removed elsewhere.
+    pub(crate) fn remove_ended(&self) {
         let is_used = |slot: &LinkSlot| {
             let link = slot.link.as_ref();
             slot.opening.is_some() || link.is_some_and(|link| !link.has_ended())
@@ -106,13 +106,13 @@ impl Links {
         self.inner.slots().by_id.retain(|_, slot| is_used(slot));
     }
 
-    /// How many containers are known.
+    /// Number of containers with a link.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.inner.slots().by_id.len()
     }
 
-    /// Closes all of them.
+    /// Closes all links.
     pub(crate) fn close_all(&self) {
         let all = std::mem::take(&mut self.inner.slots().by_id);
         for link in all.into_values().filter_map(|slot| slot.link) {
@@ -120,21 +120,21 @@ impl Links {
         }
     }
 
-    /// The link to a container, opened if there is none that is good.
+    /// The link to a container; opens one if there is none that works.
     pub(super) async fn get(&self, id: &str) -> io::Result<Arc<Link>> {
-        let mut outcome = match self.find_or_begin(id) {
+        let mut outcome = match self.find_or_start(id) {
             Ok(link) => return Ok(link),
             Err(outcome) => outcome,
         };
-        // Of a task, which says something whatever becomes of it.
+        // The task always sends an outcome.
         let outcome = outcome.wait_for(Option::is_some).await;
         let outcome = outcome.ok().and_then(|outcome| outcome.clone());
-        let failed = || (io::ErrorKind::ConnectionAborted, "given up".to_owned());
-        let opened = outcome.unwrap_or_else(|| Err(failed()));
-        opened.map_err(|(kind, message)| io::Error::new(kind, message))
+        let failed = || (io::ErrorKind::ConnectionAborted, "interrupted".to_owned());
+        let link_result = outcome.unwrap_or_else(|| Err(failed()));
+        link_result.map_err(|(kind, message)| io::Error::new(kind, message))
     }
 
-    fn find_or_begin(&self, id: &str) -> Result<Arc<Link>, watch::Receiver<Option<Outcome>>> {
+    fn find_or_start(&self, id: &str) -> Result<Arc<Link>, watch::Receiver<Option<Outcome>>> {
         let mut slots = self.inner.slots();
         slots.attempts += 1;
         let attempt = slots.attempts;
@@ -142,27 +142,27 @@ impl Links {
         if let Some(opening) = &slot.opening {
             return Err(opening.outcome.clone());
         }
-        let good = slot.link.as_ref();
-        if let Some(link) = good.filter(|link| !link.has_ended() && !link.is_silent()) {
+        let current = slot.link.as_ref();
+        if let Some(link) = current.filter(|link| !link.has_ended() && !link.is_silent()) {
             return Ok(link.clone());
         }
-        let (telling, outcome) = watch::channel(None);
+        let (sender, outcome) = watch::channel(None);
         slot.opening = Some(Opening {
             attempt,
             outcome: outcome.clone(),
         });
         let (inner, id) = (self.inner.clone(), id.to_owned());
         self.inner.runtime.spawn(async move {
-            // Also when this task ends for another reason.
+            // Also runs when this task ends early.
             let attempt = Attempt {
                 inner: &inner,
                 id: &id,
                 attempt,
             };
-            let opened = inner.open_in_turn(&id).await;
-            let opened = opened.map_err(|error| (error.kind(), error.to_string()));
-            let opened = attempt.settle(opened);
-            telling.send_replace(Some(opened));
+            let link_result = inner.open_with_slot(&id).await;
+            let link_result = link_result.map_err(|error| (error.kind(), error.to_string()));
+            let link_result = attempt.settle(link_result);
+            sender.send_replace(Some(link_result));
         });
         Err(outcome)
     }
@@ -173,74 +173,74 @@ impl Inner {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calm(&self, id: &str) -> Arc<RwLock<()>> {
-        let mut all = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.get(id).and_then(Weak::upgrade) {
-            return known;
+    fn guard(&self, id: &str) -> Arc<RwLock<()>> {
+        let mut all = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(existing) = all.get(id).and_then(Weak::upgrade) {
+            return existing;
         }
-        all.retain(|_, one| one.strong_count() > 0);
+        all.retain(|_, existing| existing.strong_count() > 0);
         let new = Arc::new(RwLock::new(()));
         all.insert(id.to_owned(), Arc::downgrade(&new));
         new
     }
 
-    async fn open_in_turn(&self, id: &str) -> io::Result<Arc<Link>> {
-        let (turn, _calm) = self.turn(id).await?;
-        let opened = tokio::time::timeout(OPENING, self.open(id, turn)).await;
-        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    async fn open_with_slot(&self, id: &str) -> io::Result<Arc<Link>> {
+        let (slot, _guard) = self.slot(id).await?;
+        let link_result = tokio::time::timeout(OPEN_TIMEOUT, self.open(id, slot)).await;
+        link_result.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// A turn, and the word that the container is not frozen meanwhile. Neither is kept while the other is waited for: a copy of one
-    /// container must not cost the others their turns, nor want of turns keep a container from being frozen.
-    async fn turn(&self, id: &str) -> io::Result<(SemaphorePermit<'_>, OwnedRwLockReadGuard<()>)> {
-        let calm = self.calm(id);
+    /// A slot, and the guard against pausing the container. Neither is held while waiting for the other: a copy of one container
+    /// must not occupy slots, and a lack of slots must not delay a pause.
+    async fn slot(&self, id: &str) -> io::Result<(SemaphorePermit<'_>, OwnedRwLockReadGuard<()>)> {
+        let guard = self.guard(id);
         loop {
-            let waited = tokio::time::timeout(CALM, calm.clone().read_owned()).await;
+            let waited = tokio::time::timeout(GUARD_TIMEOUT, guard.clone().read_owned()).await;
             waited.map_err(|_| {
-                let message = "the sandbox is being copied; try again when that is done";
+                let message = "the sandbox is being copied; try again later";
                 io::Error::new(io::ErrorKind::TimedOut, message)
             })?;
-            // Nobody closes it. Waiting for it is none of the container's time.
-            let turn = self.turns.acquire().await.map_err(io::Error::other)?;
-            if let Ok(calm) = calm.clone().try_read_owned() {
-                return Ok((turn, calm));
+            // The semaphore is never closed. Waiting for a slot does not count as the container's time.
+            let slot = self.open_slots.acquire().await.map_err(io::Error::other)?;
+            if let Ok(guard) = guard.clone().try_read_owned() {
+                return Ok((slot, guard));
             }
         }
     }
 
-    /// Opens a link and tells the agent what it is to know: without that it lets nobody in by its other door.
-    async fn open(&self, id: &str, turn: SemaphorePermit<'_>) -> io::Result<Arc<Link>> {
+    /// Opens a link and initialises the agent, which accepts no connections before that.
+    async fn open(&self, id: &str, slot: SemaphorePermit<'_>) -> io::Result<Arc<Link>> {
         let ask = async {
             let request = self.opener.init_request(id).await?;
             let stream = self.opener.open(id).await?;
             Ok::<_, io::Error>((request, stream))
         };
-        // What is inside takes as long as it likes, which is nothing to the others.
-        let (request, stream) = in_turn(turn, ask).await?;
+        // The container may take any time, so it must not occupy a slot.
+        let (request, stream) = with_slot(slot, ask).await?;
         let link = Link::start(stream);
-        let over = Over {
+        let only_link = SingleLinkDialler {
             link: link.clone(),
             name: format!("docker:{id}"),
         };
-        let agent = AgentClient::new(Endpoint::Custom(Arc::new(over)));
-        let told = agent.init(&request).await;
-        told.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))?;
+        let agent = AgentClient::new(Endpoint::Custom(Arc::new(only_link)));
+        let initialised = agent.init(&request).await;
+        initialised.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))?;
         Ok(link)
     }
 }
 
-/// Does what is to be done in turn, and goes on without the turn when that takes long.
-async fn in_turn<T>(turn: SemaphorePermit<'_>, work: impl Future<Output = T>) -> T {
+/// Runs work with a slot, and releases the slot when the work takes long.
+async fn with_slot<T>(slot: SemaphorePermit<'_>, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
-    let done = tokio::time::timeout(COUNTS, &mut work).await;
-    drop(turn);
+    let done = tokio::time::timeout(SLOT_TIMEOUT, &mut work).await;
+    drop(slot);
     match done {
         Ok(done) => done,
         Err(_) => work.await,
     }
 }
 
-/// An attempt that has not come to its end.
+/// An attempt that has not ended.
 struct Attempt<'a> {
     inner: &'a Inner,
     id: &'a str,
@@ -248,7 +248,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Puts the link in its slot. One that was there before is closed only if there is a better one: the container may be paused.
+    /// Stores the link in its slot. An earlier link is closed only when there is a better one: the container may be paused.
     fn settle(self, mut outcome: Outcome) -> Outcome {
         let mut slots = self.inner.slots();
         let Some(slot) = self.slot(&mut slots) else {
@@ -257,7 +257,7 @@ impl Attempt<'_> {
             }
             return Err((
                 io::ErrorKind::ConnectionAborted,
-                "the sandbox has been stopped".to_owned(),
+                "the sandbox was stopped".to_owned(),
             ));
         };
         if let Ok(link) = &mut outcome
@@ -291,13 +291,13 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// The way over one link and no other.
-struct Over {
+/// Dials over one fixed link.
+struct SingleLinkDialler {
     link: Arc<Link>,
     name: String,
 }
 
-impl Dial for Over {
+impl Dial for SingleLinkDialler {
     fn name(&self) -> &str {
         &self.name
     }

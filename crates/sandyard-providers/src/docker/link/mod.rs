@@ -1,7 +1,7 @@
-//! The way from this server to the agents of containers, and from those to the gateway.
+//! Connections from this server to the agents of containers, and from those to the gateway.
 //!
-//! [`sandyard_link`] tells how it works. One link leads to each container, opened when it is first needed and again when it broke.
-//! Each is a task of its own, and what comes from one container can end that container's link and nothing else.
+//! See [`sandyard_link`]. Each container has one link, which is opened when it is first needed and again after it broke. Every link
+//! has its own task, and data from a container can only end that container's link.
 
 mod channel;
 mod connection;
@@ -20,14 +20,14 @@ use sandyard_agent_client::wire::host::InitRequest;
 
 pub(crate) use links::Links;
 
-/// What links need of whoever knows containers.
+/// Opens links to containers.
 #[async_trait]
 pub(crate) trait OpenLink: Send + Sync {
-    /// Runs `/.sandyard/agent link` in a container, as root; gives back its standard input and output as one stream, without
-    /// anything else in it. Dropping that ends the program sooner or later.
+    /// Runs `/.sandyard/agent link` in a container, as root; returns its standard input and output as one stream without other
+    /// data. When the stream is dropped, the program ends sooner or later.
     async fn open(&self, id: &str) -> io::Result<BoxedStream>;
 
-    /// What the container's agent is to know, access token and variables among it. It is told anew with every link, so what the
-    /// agent can change of it by itself is best left out. A host name is for the container engine to set.
+    /// The initial request for the container's agent, with access token and variables. It is sent with every link, so it should not
+    /// contain settings that the agent changes itself. The container engine sets the host name.
     async fn init_request(&self, id: &str) -> io::Result<InitRequest>;
 }

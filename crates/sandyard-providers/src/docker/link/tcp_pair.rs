@@ -1,7 +1,7 @@
 //! Two ends of a TCP connection, one of them for the gateway.
 //!
-//! Not a pair of Unix sockets: a gateway takes nothing but TCP from agents, for good reasons, and tells programs by a reset that
-//! they have not got all. Unix sockets have none: their end looks the same whether it was meant or not.
+//! Unix sockets are not possible: a gateway only accepts TCP sockets from agents, and uses a reset to show programs that data was
+//! lost. A Unix socket has no reset: its end always looks intended.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-/// Far longer than a connection with ourselves takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Far longer than a loopback connection takes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects with ourselves, over loopback.
-pub(super) async fn connected() -> io::Result<(TcpStream, TcpStream)> {
-    let connecting = async {
+/// Creates a connection over loopback.
+pub(super) async fn connect_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let work = async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let ours = TcpStream::connect(address).await?;
-        let expected = ours.local_addr()?;
+        let client = TcpStream::connect(address).await?;
+        let expected = client.local_addr()?;
         loop {
-            // Whoever else is on this host can knock, too, and is sent away.
-            let (theirs, from) = listener.accept().await?;
+            // Other programs on this host can connect, too; their connections are dropped.
+            let (server, from) = listener.accept().await?;
             if from == expected {
-                return Ok((ours, theirs));
+                return Ok((client, server));
             }
         }
     };
-    let connected = tokio::time::timeout(PATIENCE, connecting).await;
-    connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    let connect_pair = tokio::time::timeout(CONNECT_TIMEOUT, work).await;
+    connect_pair.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }

@@ -1,4 +1,4 @@
-//! The way out, with a real gateway at its end.
+//! Egress through a real gateway.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use tokio::sync::mpsc;
 
 use super::env::{TestEnv, until};
 
-struct Out {
+struct EgressEnv {
     env: TestEnv,
     gateway: Option<Gateway>,
     flows: mpsc::Receiver<Flow>,
 }
 
-impl Out {
-    /// Programs may reach this machine, if the policy lets them.
+impl EgressEnv {
+    /// Programs may reach this host, if the policy allows it.
     fn new(policy: NetworkPolicy) -> Self {
         let env = TestEnv::with(&["--proxy", "127.0.0.1:0"]);
         let (gateway, flows) = start(&env, policy);
@@ -29,8 +29,8 @@ impl Out {
         }
     }
 
-    /// A program that asks its proxy for a connection; returns what the proxy says first. On a busy machine the gateway may not
-    /// be there in the time that the proxy waits for it: then it asks again.
+    /// A program that asks its proxy for a connection; returns the proxy's first answer. On a busy machine the gateway may start
+    /// too late for the proxy's timeout: then it asks again.
     async fn connect(&self, port: u16) -> (TcpStream, String) {
         let give_up = Instant::now() + Duration::from_secs(120);
         loop {
@@ -42,7 +42,7 @@ impl Out {
     }
 
     async fn connect_once(&self, port: u16) -> (TcpStream, String) {
-        let proxy = &self.env.doors["proxy"];
+        let proxy = &self.env.addresses["proxy"];
         let mut program = TcpStream::connect(proxy).await.expect("the proxy");
         let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n");
         program.write_all(ask.as_bytes()).await.expect("ask");
@@ -78,28 +78,31 @@ async fn listener() -> (TcpListener, u16) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_reaches_a_server_and_both_hear_the_others_end() {
-    let mut out = Out::new(NetworkPolicy::default());
+async fn a_program_reaches_a_server_and_both_ends_are_closed() {
+    let mut out = EgressEnv::new(NetworkPolicy::default());
     let (listener, port) = listener().await;
     for _ in 0..3 {
         let (mut program, head) = out.connect(port).await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         let server = async {
             let (mut server, _) = listener.accept().await.expect("a connection");
-            let mut heard = Vec::new();
-            server.read_to_end(&mut heard).await.expect("to the end");
-            server.write_all(&heard).await.expect("answer");
-            heard.len()
+            let mut received = Vec::new();
+            server.read_to_end(&mut received).await.expect("to the end");
+            server.write_all(&received).await.expect("answer");
+            received.len()
         };
-        let asked = vec![7; 3 << 20];
+        let request = vec![7; 3 << 20];
         let program = async {
-            program.write_all(&asked).await.expect("ask");
+            program.write_all(&request).await.expect("ask");
             program.shutdown().await.expect("end");
             let mut answer = Vec::new();
             program.read_to_end(&mut answer).await.expect("to the end");
             answer.len()
         };
-        assert_eq!(tokio::join!(server, program), (asked.len(), asked.len()));
+        assert_eq!(
+            tokio::join!(server, program),
+            (request.len(), request.len())
+        );
         let flow = out.flows.recv().await.expect("a record");
         assert_eq!(flow.verdict, FlowVerdict::Allowed);
         assert_eq!(flow.port, Some(port));
@@ -107,18 +110,18 @@ async fn a_program_reaches_a_server_and_both_hear_the_others_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_breaks_outside_is_no_end_inside() {
-    let out = Out::new(NetworkPolicy::default());
+async fn a_reset_outside_is_a_reset_in_the_container() {
+    let out = EgressEnv::new(NetworkPolicy::default());
     let (listener, port) = listener().await;
     let (mut program, _) = out.connect(port).await;
     let (mut server, _) = listener.accept().await.expect("a connection");
     program.write_all(b"question").await.expect("ask");
-    let mut heard = [0; 8];
-    server.read_exact(&mut heard).await.expect("hear");
+    let mut received = [0; 8];
+    server.read_exact(&mut received).await.expect("hear");
     server.write_all(b"half an ans").await.expect("answer");
     let mut half = [0; 11];
     program.read_exact(&mut half).await.expect("half");
-    // A reset, as of a server that was killed.
+    // A reset, as when a server is killed.
     let server = server.into_std().expect("a socket");
     sandyard_link::splice::reset(&server);
     drop(server);
@@ -127,8 +130,8 @@ async fn what_breaks_outside_is_no_end_inside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_allowed_is_refused_and_recorded() {
-    let mut out = Out::new(NetworkPolicy {
+async fn a_denied_connection_is_refused_and_recorded() {
+    let mut out = EgressEnv::new(NetworkPolicy {
         allow_internet_access: false,
         ..NetworkPolicy::default()
     });
@@ -140,8 +143,8 @@ async fn what_is_not_allowed_is_refused_and_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_way_out_comes_back_after_a_broken_link_and_a_new_gateway() {
-    let mut out = Out::new(NetworkPolicy::default());
+async fn egress_recovers_after_a_broken_link_and_a_new_gateway() {
+    let mut out = EgressEnv::new(NetworkPolicy::default());
     let (listener, port) = listener().await;
     for round in 0..3 {
         let (mut program, head) = out.connect(port).await;
@@ -150,7 +153,7 @@ async fn the_way_out_comes_back_after_a_broken_link_and_a_new_gateway() {
         program.write_u8(round).await.expect("ask");
         assert_eq!(server.read_u8().await.expect("hear"), round);
         if round == 1 {
-            // One gateway at a time, as when a server starts anew: the old one's threads end with it.
+            // One gateway at a time, as when a server restarts: the threads of the old one end with it.
             out.gateway = None;
             let (gateway, flows) = start(&out.env, NetworkPolicy::default());
             (out.gateway, out.flows) = (Some(gateway), flows);

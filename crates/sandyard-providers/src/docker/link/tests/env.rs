@@ -45,15 +45,15 @@ pub(super) struct TestEnv {
     pub(super) links: Links,
     pub(super) opener: Arc<Opener>,
     pub(super) folder: tempfile::TempDir,
-    /// Where the agent's doors are, as it said.
-    pub(super) doors: BTreeMap<String, String>,
+    /// Addresses of the agent's listeners, as it printed them.
+    pub(super) addresses: BTreeMap<String, String>,
     agent: Child,
 }
 
 /// Runs `link` for every container, whatever its id.
 pub(super) struct Opener {
     socket: PathBuf,
-    pub(super) opened: AtomicUsize,
+    pub(super) opened_count: AtomicUsize,
     children: Mutex<Vec<Child>>,
     refusal: Mutex<Option<String>>,
 }
@@ -63,28 +63,28 @@ impl TestEnv {
         Self::with(&[])
     }
 
-    /// With more options for the agent, each of which it answers by a line.
-    pub(super) fn with(doors: &[&str]) -> Self {
+    /// With more options for the agent, each of which it answers with a line.
+    pub(super) fn with(addresses: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("agent.sock");
         let mut agent = Command::new(program())
             .args(["agent", "--user", "root", "--unix"])
             .arg(&socket)
-            .args(doors)
+            .args(addresses)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("an agent");
-        let said = BufReader::new(agent.stdout.take().expect("its output"));
-        let mut lines = said.lines();
-        let doors = doors.iter().filter(|word| word.starts_with("--"));
-        let doors = doors.map(|_| {
+        let text = BufReader::new(agent.stdout.take().expect("its output"));
+        let mut lines = text.lines();
+        let addresses = addresses.iter().filter(|word| word.starts_with("--"));
+        let addresses = addresses.map(|_| {
             let line = lines.next().expect("a line").expect("text");
             let (name, address) = line.split_once(" on ").expect("where");
             (name.to_owned(), address.to_owned())
         });
-        let doors = doors.collect();
-        // A link waits for an agent that starts, but not for as long as one may take on a busy machine.
+        let addresses = addresses.collect();
+        // A link waits for a starting agent, but not long enough for a busy machine.
         let give_up = Instant::now() + Duration::from_secs(120);
         while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < give_up, "the agent does not start");
@@ -92,7 +92,7 @@ impl TestEnv {
         }
         let opener = Arc::new(Opener {
             socket,
-            opened: AtomicUsize::new(0),
+            opened_count: AtomicUsize::new(0),
             children: Mutex::default(),
             refusal: Mutex::default(),
         });
@@ -100,13 +100,13 @@ impl TestEnv {
             links: Links::new(opener.clone()),
             opener,
             folder,
-            doors,
+            addresses,
             agent,
         }
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {
-        Endpoint::Custom(self.links.way("one"))
+        Endpoint::Custom(self.links.dialler("one"))
     }
 
     pub(super) fn client(&self) -> AgentClient {
@@ -123,7 +123,7 @@ impl Drop for TestEnv {
 }
 
 impl Opener {
-    /// Kills every `link` there is.
+    /// Kills all `link` processes.
     pub(super) fn kill_all(&self) {
         for mut child in self.children.lock().expect("the list").drain(..) {
             let _ = child.kill();
@@ -131,12 +131,12 @@ impl Opener {
         }
     }
 
-    /// Opens none from now on.
-    pub(super) fn refuse(&self, why: &str) {
-        *self.refusal.lock().expect("the reason") = Some(why.to_owned());
+    /// Refuses to open links from now on.
+    pub(super) fn refuse(&self, reason: &str) {
+        *self.refusal.lock().expect("the reason") = Some(reason.to_owned());
     }
 
-    /// Whether every `link` has ended by itself.
+    /// Whether all `link` processes have exited.
     pub(super) fn have_all_ended(&self) -> bool {
         let mut children = self.children.lock().expect("the list");
         children
@@ -148,10 +148,10 @@ impl Opener {
 #[async_trait]
 impl OpenLink for Opener {
     async fn open(&self, _: &str) -> io::Result<BoxedStream> {
-        if let Some(why) = self.refusal.lock().expect("the reason").clone() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        if let Some(reason) = self.refusal.lock().expect("the reason").clone() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
-        self.opened.fetch_add(1, Ordering::Relaxed);
+        self.opened_count.fetch_add(1, Ordering::Relaxed);
         let mut child = Command::new(program())
             .args(["link", "--agent"])
             .arg(&self.socket)
@@ -175,7 +175,7 @@ impl OpenLink for Opener {
     }
 }
 
-/// Runs a line of shell and gives back what it printed.
+/// Runs a shell line and returns its output.
 pub(super) async fn sh(client: &AgentClient, line: &str) -> String {
     let process = ProcessConfig {
         cmd: "/bin/sh".to_owned(),
@@ -186,10 +186,10 @@ pub(super) async fn sh(client: &AgentClient, line: &str) -> String {
     String::from_utf8(output.expect("it runs").stdout).expect("text")
 }
 
-/// Waits, but not for ever.
-pub(super) async fn until(mut is_so: impl FnMut() -> bool) {
+/// Waits up to two minutes.
+pub(super) async fn until(mut condition: impl FnMut() -> bool) {
     for _ in 0..12000 {
-        if is_so() {
+        if condition() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

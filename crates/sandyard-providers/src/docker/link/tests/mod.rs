@@ -1,9 +1,9 @@
-//! Links without Docker: a child process is the container's end, and an agent of this machine the container's.
+//! Links without Docker: a child process is the container's end, and an agent runs on this host.
 
 mod egress;
 mod env;
 mod hostile;
-mod life;
+mod lifecycle;
 mod silence;
+mod slots;
 mod streams;
-mod turns;

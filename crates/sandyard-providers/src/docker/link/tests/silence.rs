@@ -1,4 +1,4 @@
-//! A link that does not answer: its container may be paused, or the way there gone.
+//! A link that does not answer: its container may be paused, or the connection broken.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::docker::link::{Links, OpenLink};
 
 struct Opener {
-    opened: mpsc::UnboundedSender<DuplexStream>,
+    opened_count: mpsc::UnboundedSender<DuplexStream>,
     is_paused: AtomicBool,
 }
 
@@ -25,9 +25,9 @@ impl OpenLink for Opener {
         if self.is_paused.load(Ordering::Relaxed) {
             return Err(io::Error::other("the container is paused"));
         }
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        self.opened.send(theirs).map_err(io::Error::other)?;
-        Ok(Box::new(ours))
+        let (own, foreign) = tokio::io::duplex(1 << 16);
+        self.opened_count.send(foreign).map_err(io::Error::other)?;
+        Ok(Box::new(own))
     }
 
     async fn init_request(&self, _: &str) -> io::Result<InitRequest> {
@@ -35,53 +35,53 @@ impl OpenLink for Opener {
     }
 }
 
-/// The container's end: an agent that takes whatever it is told, and a link that never answers.
+/// The container's end: an agent that accepts any request, and a link that never answers pings.
 async fn play(stream: DuplexStream) -> (Mux, Inbound) {
     let (mux, mut inbound) = Mux::start(stream, Side::Container);
     loop {
-        let mut carried = inbound.next().await.expect("a connection");
-        let kind = carried.read_u8().await.expect("its kind");
+        let mut incoming = inbound.next().await.expect("a connection");
+        let kind = incoming.read_u8().await.expect("its kind");
         let mut head = [0; 4];
         if kind == StreamKind::Ping.byte() {
-            // Kept open, and not heard.
-            std::mem::forget(carried);
+            // Stays open without an answer.
+            std::mem::forget(incoming);
             continue;
         }
-        carried.read_exact(&mut head).await.expect("a request");
+        incoming.read_exact(&mut head).await.expect("a request");
         assert_eq!(&head, b"POST");
         let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
-        carried.write_all(answer).await.expect("answer");
-        carried.shutdown().await.expect("end");
-        // Whoever asked has read it when this is gone.
-        let _ = carried.read_to_end(&mut Vec::new()).await;
+        incoming.write_all(answer).await.expect("answer");
+        incoming.shutdown().await.expect("end");
+        // The client has read the answer when the stream ends.
+        let _ = incoming.read_to_end(&mut Vec::new()).await;
         return (mux, inbound);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_is_tried_and_the_old_one_stays_until_there_is_a_better_one() {
-    let (sender, mut opened) = mpsc::unbounded_channel();
+async fn a_silent_link_is_replaced_only_by_a_working_one() {
+    let (sender, mut opened_count) = mpsc::unbounded_channel();
     let opener = Arc::new(Opener {
-        opened: sender,
+        opened_count: sender,
         is_paused: AtomicBool::new(false),
     });
     let links = Links::new(opener.clone());
-    let way = links.way("one");
-    let (dialled, first) = tokio::join!(way.dial(), async {
-        play(opened.recv().await.expect("opened")).await
+    let dialler = links.dialler("one");
+    let (dialled, first) = tokio::join!(dialler.dial(), async {
+        play(opened_count.recv().await.expect("opened")).await
     });
     let _held = dialled.expect("a connection");
-    // It is still the one that is used, a while later.
+    // A while later, the same link is still in use.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    way.dial().await.expect("over the same");
+    dialler.dial().await.expect("over the same");
     tokio::time::sleep(Duration::from_secs(60)).await;
     opener.is_paused.store(true, Ordering::Relaxed);
-    let error = way.dial().await.err().expect("paused");
+    let error = dialler.dial().await.err().expect("paused");
     assert_eq!(error.to_string(), "the container is paused");
     assert!(!first.0.has_ended());
     opener.is_paused.store(false, Ordering::Relaxed);
-    let (dialled, _second) = tokio::join!(way.dial(), async {
-        play(opened.recv().await.expect("opened")).await
+    let (dialled, _second) = tokio::join!(dialler.dial(), async {
+        play(opened_count.recv().await.expect("opened")).await
     });
     dialled.expect("over another");
     first.0.ended().await;

@@ -1,4 +1,4 @@
-//! What connections over a link carry.
+//! Data of connections over a link.
 
 use std::net::Ipv4Addr;
 
@@ -46,10 +46,10 @@ async fn one_direction_ends_before_the_other() {
     let port = listener.local_addr().expect("its address").port();
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a connection");
-        let mut heard = Vec::new();
-        socket.read_to_end(&mut heard).await.expect("to the end");
-        heard.reverse();
-        socket.write_all(&heard).await.expect("answer");
+        let mut received = Vec::new();
+        socket.read_to_end(&mut received).await.expect("to the end");
+        received.reverse();
+        socket.write_all(&received).await.expect("answer");
     });
     let mut stream = env.client().dial(port).await.expect("dial");
     let question: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
@@ -62,7 +62,7 @@ async fn one_direction_ends_before_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_nobody_reads_stops_no_other() {
+async fn an_unread_stream_does_not_block_others() {
     let env = TestEnv::new();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
@@ -78,6 +78,6 @@ async fn a_stream_that_nobody_reads_stops_no_other() {
         assert_eq!(sh(&env.client(), "echo 1").await, "1\n");
     }
     drop(unread);
-    // The other end learns that it is gone.
+    // The other end sees that it was closed.
     flood.await.expect("it ends");
 }

@@ -1,4 +1,4 @@
-//! The way to an instance's agent: connections in memory, with HTTP on them.
+//! Connects clients to an instance's agent: HTTP over streams in memory.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,11 +15,11 @@ use super::call::{Call, Response, plain_error};
 use super::machine::Machine;
 use super::route;
 
-/// Bytes on the way, each direction.
+/// Buffer size of a connection in bytes, each direction.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Where an instance's agent is.
-struct Door {
+/// Address of an instance's agent.
+struct InMemoryEndpoint {
     name: String,
     machine: Arc<Machine>,
 }
@@ -27,31 +27,34 @@ struct Door {
 /// The client of an instance's agent.
 pub(crate) fn client(machine: Arc<Machine>, name: &str) -> AgentClient {
     let name = format!("fake:{name}");
-    AgentClient::patient(Endpoint::Custom(Arc::new(Door { name, machine })))
+    AgentClient::patient(Endpoint::Custom(Arc::new(InMemoryEndpoint {
+        name,
+        machine,
+    })))
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for InMemoryEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Door").field(&self.name).finish()
+        f.debug_tuple("InMemoryEndpoint").field(&self.name).finish()
     }
 }
 
-impl Dial for Door {
+impl Dial for InMemoryEndpoint {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn dial(&self) -> Dialling<'_> {
         Box::pin(async {
-            self.machine.awake().await?;
-            let (inside, outside) = tokio::io::duplex(BUFFER_BYTES);
-            tokio::spawn(serve(self.machine.clone(), inside));
-            Ok(Box::new(outside) as BoxedStream)
+            self.machine.wait_while_paused().await?;
+            let (server, client_stream) = tokio::io::duplex(BUFFER_BYTES);
+            tokio::spawn(serve(self.machine.clone(), server));
+            Ok(Box::new(client_stream) as BoxedStream)
         })
     }
 }
 
-/// Answers on one connection until either side ends it or the instance does.
+/// Serves one connection until a side closes it or the instance ends.
 async fn serve(machine: Arc<Machine>, stream: DuplexStream) {
     let answer = service_fn(|request: Request<Incoming>| {
         let machine = machine.clone();
@@ -61,14 +64,14 @@ async fn serve(machine: Arc<Machine>, stream: DuplexStream) {
         .half_close(true)
         .serve_connection(TokioIo::new(stream), answer);
     tokio::select! {
-        // Whoever asked gets the error; here there is nobody to tell.
+        // The client sees the error of a broken connection; it needs no handling here.
         _ = connection => {}
-        () = machine.over() => {}
+        () = machine.ended() => {}
     }
 }
 
 async fn answer(machine: Arc<Machine>, request: Request<Incoming>) -> Response {
-    if machine.awake().await.is_err() {
+    if machine.wait_while_paused().await.is_err() {
         return plain_error(
             http::StatusCode::SERVICE_UNAVAILABLE,
             "the sandbox is not running",
