@@ -27,6 +27,7 @@ pub mod random;
 pub mod size;
 pub mod state;
 pub mod status;
+pub mod time_span;
 pub mod token_bucket;
 
 pub use caller::{Caller, Role, Scope};

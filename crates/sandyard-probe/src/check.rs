@@ -115,7 +115,7 @@ impl Check {
     }
 
     /// Says what it does.
-    pub(crate) const fn tries(mut self, attempt_text: &'static str) -> Self {
+    pub(crate) const fn attempts(mut self, attempt_text: &'static str) -> Self {
         self.attempt_text = attempt_text;
         self
     }

@@ -195,6 +195,9 @@ pub struct Port {
     /// URL with an access token, valid for 24 hours for anyone who has it.
     #[serde(default)]
     pub signed_url: Option<String>,
+    /// The same for a web browser, on a host of its own where the browser can resolve it.
+    #[serde(default)]
+    pub browser_url: Option<String>,
     /// Whether anyone may open the port.
     #[serde(default)]
     pub public: bool,

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_registrys_answer_means_that_an_image_does_not_exist() {
+    fn only_an_answer_of_the_registry_means_that_an_image_does_not_exist() {
         use bollard::errors::Error;
         let kind = |error: Error| {
             let fault = explain("debian", Fault::from(error));

@@ -8,7 +8,7 @@ use sandyard_service::{Sandbox, ServiceError};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::actions::expose_port::{self, ExposePort, PortReply, signed_url};
+use crate::actions::expose_port::{self, ExposePort, PortReply, browser_url, signed_url};
 use crate::call::Call;
 use crate::error::{ApiError, Reply};
 use crate::extract::{Body, sandbox_name};
@@ -111,6 +111,7 @@ fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortRe
         success: true,
         url: links.port(&sandbox.id, port),
         signed_url: signed_url(caller, links, &sandbox.id, port),
+        browser_url: browser_url(caller, links, &sandbox.id, port),
         port,
         public,
         message: format!("Port {port} may be opened by {whom}"),

@@ -22,8 +22,11 @@ const LIMITS: Limits = Limits {
     bytes: 512 << 20,
 };
 
+/// Lets `pip install` work where the system manages Python.
+pub(crate) const PIP_CONF: &str = include_str!("skel/pip.conf");
+
 /// Files of our own: name, text.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("bash.bashrc", include_str!("skel/bash.bashrc")),
     ("environment", include_str!("skel/environment")),
     ("fstab", ""),
@@ -31,6 +34,7 @@ const FILES: [(&str, &str); 12] = [
     ("hosts", include_str!("skel/hosts")),
     ("machine-id", ""), // empty: each sandbox looks like a first boot
     ("nsswitch.conf", include_str!("skel/nsswitch.conf")),
+    ("pip.conf", PIP_CONF),
     ("profile", include_str!("skel/profile")),
     ("resolv.conf", "nameserver 127.0.0.1\n"),
     ("default/locale", "LANG=C.UTF-8\n"),

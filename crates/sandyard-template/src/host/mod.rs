@@ -8,7 +8,7 @@
 //! ```
 //! It is looked up each time a sandbox is made, so the usual answer costs some stat calls: see `fingerprint.rs`.
 
-mod etc;
+pub(crate) mod etc;
 mod etc_allowlist;
 mod fingerprint;
 mod parts;

@@ -45,6 +45,7 @@ pub(super) fn fill(root: &Tree, options: &HostOptions, tops: &Tops) -> Result<()
     }
     build.link("var/run", "/run")?;
     build.link("var/lock", "/run/lock")?;
+    build.link("home/user/workspace", "/workspace")?;
     for part in &tops.parts {
         // Only mount points directly below the root: those deeper lie in another part, which has them.
         let name = part.target.strip_prefix("/").unwrap_or(&part.target);

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::build::{Builder, Owner, ROOT};
 use crate::copy::Owners;
 use crate::error::TemplateError;
+use crate::host::etc::PIP_CONF;
 use crate::host::users::{self, USER};
 use crate::tree::Tree;
 
@@ -53,6 +54,9 @@ pub(super) fn add_required_files(
         let owner = add_user(&mut build)?;
         if !build.exists("workspace") {
             build.dir("workspace", 0o755, owner)?;
+        }
+        if !build.exists("etc/pip.conf") {
+            build.file("etc/pip.conf", PIP_CONF, 0o644, ROOT)?;
         }
         allow_sudo(&mut build, requirements.shim)?;
     }
@@ -105,6 +109,7 @@ fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> 
         build.dir("home", 0o755, ROOT)?;
     }
     build.dir("home/user", 0o755, owner)?;
+    build.link("home/user/workspace", "/workspace")?;
     for name in [".bashrc", ".profile"] {
         if let Some(text) = build.read(&format!("etc/skel/{name}"), MAX_BYTES)? {
             build.file(&format!("home/user/{name}"), text, 0o644, owner)?;
