@@ -36,6 +36,7 @@ fn format_duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandyard_core::time_span::seconds;
 
     #[test]
     fn time_spans_are_read_as_people_write_them() {
