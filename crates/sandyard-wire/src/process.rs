@@ -79,9 +79,7 @@ impl<'de> Deserialize<'de> for ProcessSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             pid: Option<Pid>,
-            #[serde(default)]
             tag: Option<String>,
         }
         #[derive(Deserialize)]
@@ -170,9 +168,7 @@ impl<'de> Deserialize<'de> for ProcessInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             stdin: Option<Base64>,
-            #[serde(default)]
             pty: Option<Base64>,
         }
         #[derive(Deserialize)]
@@ -225,9 +221,7 @@ impl<'de> Deserialize<'de> for StreamInputRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             start: Option<ConnectRequest>,
-            #[serde(default)]
             data: Option<Data>,
         }
         #[derive(Deserialize)]

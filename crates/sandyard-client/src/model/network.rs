@@ -112,24 +112,18 @@ pub struct Flow {
     #[serde(default)]
     pub duration_ms: u64,
     /// Protocol: `tcp`, `udp`, `dns`, `icmp` or `other`. `None` in a summary.
-    #[serde(default)]
     pub protocol: Option<String>,
     /// Host name, if known.
-    #[serde(default)]
     pub name: Option<String>,
     /// IP address that was dialled, or would have been.
-    #[serde(default)]
     pub address: Option<String>,
     /// Port of the remote host.
-    #[serde(default)]
     pub port: Option<u16>,
     /// Outcome: `allowed`, `denied` or `failed`.
     pub verdict: String,
     /// Machine-readable reason for a denial.
-    #[serde(default)]
     pub code: Option<String>,
     /// Explanation of a denial or failure for people.
-    #[serde(default)]
     pub reason: Option<String>,
     /// Number of bytes that the sandbox sent.
     #[serde(default)]

@@ -76,7 +76,6 @@ pub struct Sandbox {
     #[serde(default)]
     pub status: String,
     /// ID that the provider gave the sandbox.
-    #[serde(default)]
     pub provider_sandbox_id: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -91,7 +90,6 @@ pub struct SandboxInfo {
     /// Status of the sandbox.
     pub status: String,
     /// Second name that the owner chose.
-    #[serde(default)]
     pub alias: Option<String>,
     /// Owner of the sandbox.
     #[serde(default)]
@@ -100,16 +98,13 @@ pub struct SandboxInfo {
     #[serde(default)]
     pub provider: String,
     /// Operations that the provider supports: `pause`, `snapshot` and so on.
-    #[serde(default)]
     pub capabilities: Option<BTreeMap<String, bool>>,
     /// Template or snapshot that the sandbox was created from.
     #[serde(default)]
     pub template_id: String,
     /// Time of creation (RFC 3339).
-    #[serde(default)]
     pub created_at: Option<String>,
     /// Time at which the timeout is over unless the sandbox is used (RFC 3339).
-    #[serde(default)]
     pub expires_at: Option<String>,
     /// Ports that anyone may open.
     #[serde(default)]
@@ -193,7 +188,6 @@ pub struct Port {
     /// Preview URL of the port.
     pub url: String,
     /// URL with an access token, valid for 24 hours for anyone who has it.
-    #[serde(default)]
     pub signed_url: Option<String>,
     /// Whether anyone may open the port.
     #[serde(default)]
