@@ -79,7 +79,6 @@ pub struct InstanceSpec {
     #[serde(default)]
     pub mounts: Vec<Mount>,
     /// The project it is for. Where the operator maps projects to folders, the folder of that name is its `/workspace`.
-    #[serde(default)]
     pub project: Option<String>,
     /// The user's metadata, for providers that show it in their own console. Truncated to what fits there.
     #[serde(default)]

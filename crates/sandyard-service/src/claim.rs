@@ -4,9 +4,10 @@
 //! ends on its own, or sooner if the holder's node is known to be dead. The next operation then finds a row that says what should be and
 //! a provider that says what is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sandyard_core::clock::millis;
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_store::SANDBOX_TOPIC;
@@ -119,10 +120,7 @@ impl Claim {
     /// Fails once the claim may have ended, so that this operation does not undo the work of the next holder. Call it before every change
     /// of an instance.
     pub(crate) fn check_held(&self) -> ServiceResult<()> {
-        let until = *self
-            .held_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let until = *self.held_until.lock();
         if Instant::now() < until {
             return Ok(());
         }
@@ -287,10 +285,10 @@ async fn extend_periodically(
         let extend = service.store().extend_claim(&id, &holder, until_ms);
         match tokio::time::timeout(EXTEND_WITHIN, extend).await {
             Ok(Ok(true)) => {
-                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+                *held_until.lock() = until;
             }
             Ok(Ok(false)) => {
-                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                *held_until.lock() = Instant::now();
                 return;
             }
             _ => tracing::warn!(sandbox.id = %id, "Failed to extend a claim; trying again"),

@@ -1,10 +1,11 @@
 //! The service: the state that its verbs share.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::{Caller, Clock, ErrorKind, SandboxId};
 use sandyard_provider::{Provider, ProviderInfo};
@@ -306,8 +307,8 @@ impl Service {
         &self.0.orphans
     }
 
-    pub(crate) fn peers(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
-        self.0.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn peers(&self) -> parking_lot::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
+        self.0.peers.lock()
     }
 
     /// Says whether other running servers share the store.
@@ -323,8 +324,8 @@ impl Service {
         self.0.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn agents(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
-        self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn agents(&self) -> parking_lot::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
+        self.0.agents.lock()
     }
 
     /// A new event of a sandbox.

@@ -18,8 +18,9 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_core::{Clock, Limits};
 
 use disk::tree::Tree;

@@ -1,10 +1,11 @@
 //! The calls of `filesystem.Filesystem` about watchers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::filesystem::{WatchDirResponse, WatchRequest, WatcherEvents, WatcherRef};
 use sandyard_wire::json::Empty;
 use sandyard_wire::{Code, ConnectError, EventType, FilesystemEvent, frame, routes};
@@ -24,12 +25,6 @@ const MAX_WATCHERS: usize = 256;
 /// Watchers whose events are polled.
 #[derive(Debug, Default)]
 pub(super) struct Watchers(Mutex<(u64, BTreeMap<String, Watcher>)>);
-
-impl Watchers {
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<String, Watcher>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A watch of a folder.
 #[derive(Debug)]
@@ -169,7 +164,7 @@ pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
 async fn create(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatchRequest = call.message().await?;
     let watcher = Watcher::new(call, &request)?;
-    let mut watchers = call.machine.watchers.lock();
+    let mut watchers = call.machine.watchers.0.lock();
     if watchers.1.len() >= MAX_WATCHERS {
         let message = format!("{MAX_WATCHERS} watchers exist already");
         return Err(ConnectError::new(Code::ResourceExhausted, message));
@@ -182,7 +177,7 @@ async fn create(call: &mut Call) -> Result<Response, ConnectError> {
 
 async fn events(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    let mut watchers = call.machine.watchers.lock();
+    let mut watchers = call.machine.watchers.0.lock();
     let watcher = watchers.1.get_mut(&request.watcher_id);
     let events = watcher.ok_or_else(|| unknown(&request))?.take()?;
     Ok(json_reply(&WatcherEvents { events }))
@@ -190,7 +185,7 @@ async fn events(call: &mut Call) -> Result<Response, ConnectError> {
 
 async fn remove(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    let removed = call.machine.watchers.lock().1.remove(&request.watcher_id);
+    let removed = call.machine.watchers.0.lock().1.remove(&request.watcher_id);
     removed.ok_or_else(|| unknown(&request))?;
     Ok(json_reply(&Empty {}))
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_core::{Clock, ErrorKind};
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
@@ -160,15 +161,11 @@ impl ProviderRegistry {
         location: &str,
     ) -> ServiceResult<Arc<dyn Provider>> {
         let key = (url.clone(), location.to_owned());
-        if let Some(provider) = self.remote().get(&key) {
+        if let Some(provider) = self.remote.lock().get(&key) {
             return Ok(provider.clone());
         }
         let provider = (reach.0)(url, location.to_owned()).await?;
-        self.remote().insert(key, provider.clone());
+        self.remote.lock().insert(key, provider.clone());
         Ok(provider)
-    }
-
-    fn remote(&self) -> MutexGuard<'_, HashMap<(String, String), Arc<dyn Provider>>> {
-        self.remote.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

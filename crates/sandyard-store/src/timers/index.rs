@@ -6,9 +6,9 @@
 //! failed to update Redis queries the database until it has filled the index. Requires Redis 6.2; an older version counts as unreachable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Pipeline, RedisResult, Script};
 use tokio::time::timeout;
@@ -265,10 +265,7 @@ impl Index {
     }
 
     fn is_backing_off(&self) -> bool {
-        let backoff_until = self
-            .backoff_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let backoff_until = self.backoff_until.lock();
         backoff_until.is_some_and(|until| Instant::now() < until)
     }
 
@@ -277,10 +274,7 @@ impl Index {
         &self,
         answer: Result<RedisResult<T>, tokio::time::error::Elapsed>,
     ) -> Option<T> {
-        let mut backoff_until = self
-            .backoff_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut backoff_until = self.backoff_until.lock();
         let cause = match answer {
             Ok(Ok(answer)) => {
                 if backoff_until.take().is_some() {

@@ -4,9 +4,10 @@ pub(super) mod path;
 pub(super) mod tree;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::{ConnectError, EventType};
 use tokio::sync::broadcast;
 
@@ -56,11 +57,11 @@ impl Disk {
 
     /// The files as they are now, and those of the template.
     pub(super) fn trees(&self) -> (Tree, Tree) {
-        (lock(&self.root).clone(), self.template.clone())
+        (self.root.lock().clone(), self.template.clone())
     }
 
     pub(super) fn used(&self) -> u64 {
-        lock(&self.root).used()
+        self.root.lock().used()
     }
 
     /// The tree that holds a path, the mount path of that tree, and the path in it.
@@ -77,7 +78,7 @@ impl Disk {
 
     pub(super) fn get(&self, path: &str) -> Result<Node, ConnectError> {
         let (tree, _, inner) = self.locate(path);
-        lock(tree).get(inner).cloned().map_err(|_| missing(path))
+        tree.lock().get(inner).cloned().map_err(|_| missing(path))
     }
 
     pub(super) fn is_folder(&self, path: &str) -> bool {
@@ -86,7 +87,7 @@ impl Disk {
 
     pub(super) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
         let (tree, _, inner) = self.locate(path);
-        let tree = lock(tree);
+        let tree = tree.lock();
         tree.get(inner).map_err(|_| missing(path))?;
         tree.read(inner)
     }
@@ -99,7 +100,7 @@ impl Disk {
         metadata: BTreeMap<String, String>,
     ) -> Result<(), ConnectError> {
         let (tree, _, inner) = self.locate(path);
-        let is_new = lock(tree).write(inner, content, stamp, metadata)?;
+        let is_new = tree.lock().write(inner, content, stamp, metadata)?;
         if is_new {
             self.notify(path, EventType::Create);
         }
@@ -120,7 +121,7 @@ impl Disk {
 
     pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<(), ConnectError> {
         let (tree, outer, inner) = self.locate(path);
-        let created = lock(tree).make_all(inner, stamp)?;
+        let created = tree.lock().make_all(inner, stamp)?;
         for inner in created {
             self.notify(&format!("{outer}{inner}"), EventType::Create);
         }
@@ -133,7 +134,7 @@ impl Disk {
             return Err(ConnectError::invalid_argument(message));
         }
         let (tree, _, inner) = self.locate(path);
-        let was_there = lock(tree).remove(inner);
+        let was_there = tree.lock().remove(inner);
         if was_there {
             self.notify(path, EventType::Remove);
         }
@@ -148,8 +149,8 @@ impl Disk {
                 "'{from}' and '{to}' are on different file systems"
             )));
         }
-        lock(tree).get(from_inner).map_err(|_| missing(from))?;
-        lock(tree).rename(from_inner, to_inner)?;
+        tree.lock().get(from_inner).map_err(|_| missing(from))?;
+        tree.lock().rename(from_inner, to_inner)?;
         self.notify(from, EventType::Rename);
         self.notify(to, EventType::Create);
         Ok(())
@@ -162,7 +163,7 @@ impl Disk {
             return Err(no_folder(path));
         }
         let (tree, outer, inner) = self.locate(path);
-        let tree = lock(tree);
+        let tree = tree.lock();
         let base = if inner == "/" {
             0
         } else {
@@ -179,7 +180,7 @@ impl Disk {
 
     /// The differences to the template.
     pub(super) fn difference(&self) -> Vec<Change> {
-        let now = lock(&self.root);
+        let now = self.root.lock();
         let is_mount = |path: &str| self.mounts.iter().any(|(at, _)| at == path);
         let kind = |node: &Node| node.kind.clone();
         let change = |path: &String, kind| Change {
@@ -235,10 +236,6 @@ pub(crate) fn base() -> Tree {
     let content = Bytes::from_static(accounts.as_bytes());
     let _ = tree.write("/etc/passwd", content, &stamp("root"), BTreeMap::new());
     tree
-}
-
-fn lock(tree: &SharedTree) -> MutexGuard<'_, Tree> {
-    tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a folder contains a path: directly, or `anywhere` below it.

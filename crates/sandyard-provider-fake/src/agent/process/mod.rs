@@ -4,10 +4,11 @@ mod rpc;
 mod stream;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::process::{
     ListResponse, ProcessConfig, ProcessInfo, ProcessInput, ProcessSelector,
 };
@@ -58,10 +59,6 @@ struct State {
 }
 
 impl Process {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn notify(&self) {
         self.changed.send_replace(());
     }
@@ -72,7 +69,7 @@ impl Process {
         if length == 0 {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.end_offset += length as u64;
         state.output.push_back(output);
         while state.end_offset - state.start > MAX_OUTPUT_BYTES as u64 && state.output.len() > 1 {
@@ -88,7 +85,7 @@ impl Process {
         let mut changed = self.changed.subscribe();
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if let Some(bytes) = state.input.pop_front() {
                     state.input_bytes -= bytes.len();
                     return Some(bytes);
@@ -111,7 +108,7 @@ impl Process {
             }
             (ProcessInput::Pty(_), false) => return Err(refused("the process has no terminal")),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_input_closed {
             return Err(refused(
                 "the process's stdin is closed or was not requested",
@@ -132,13 +129,13 @@ impl Process {
         if self.is_terminal {
             return Err(refused("a terminal's input cannot be closed"));
         }
-        self.state().is_input_closed = true;
+        self.state.lock().is_input_closed = true;
         self.notify();
         Ok(())
     }
 
     pub(super) fn signal(&self, number: i32) {
-        self.state().signal.get_or_insert(number);
+        self.state.lock().signal.get_or_insert(number);
         self.notify();
     }
 
@@ -146,7 +143,7 @@ impl Process {
     async fn signalled(&self) -> i32 {
         let mut changed = self.changed.subscribe();
         loop {
-            if let Some(number) = self.state().signal {
+            if let Some(number) = self.state.lock().signal {
                 return number;
             }
             if changed.changed().await.is_err() {
@@ -156,7 +153,7 @@ impl Process {
     }
 
     fn finish(&self, end: EndEvent, timed_out: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.timed_out = timed_out;
         state.end.get_or_insert(end);
         drop(state);
@@ -164,7 +161,7 @@ impl Process {
     }
 
     fn is_running(&self) -> bool {
-        self.state().end.is_none()
+        self.state.lock().end.is_none()
     }
 }
 
@@ -180,22 +177,17 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    fn processes(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
-        self.processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Number of running processes.
     pub(super) fn running(&self) -> usize {
-        self.processes()
+        self.processes
+            .lock()
             .iter()
             .filter(|process| process.is_running())
             .count()
     }
 
     pub(super) fn kill_all(&self) {
-        for process in self.processes().iter() {
+        for process in self.processes.lock().iter() {
             process.signal(9);
         }
     }
@@ -207,7 +199,7 @@ impl Registry {
         is_terminal: bool,
         has_input: bool,
     ) -> Result<Arc<Process>, ConnectError> {
-        let mut processes = self.processes();
+        let mut processes = self.processes.lock();
         if processes
             .iter()
             .filter(|process| process.is_running())
@@ -239,7 +231,7 @@ impl Registry {
     }
 
     fn list(&self) -> ListResponse {
-        let processes = self.processes();
+        let processes = self.processes.lock();
         let running = processes.iter().filter(|process| process.is_running());
         let info = |process: &Arc<Process>| ProcessInfo {
             config: process.config.clone(),
@@ -260,7 +252,7 @@ impl Registry {
             ProcessSelector::Pid(pid) => process.pid == *pid,
             ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),
         };
-        let processes = self.processes();
+        let processes = self.processes.lock();
         let mut found = processes.iter().rev().filter(is_it);
         let found = found.find(|process| !only_running || process.is_running());
         found.cloned().ok_or_else(|| {

@@ -132,7 +132,7 @@ async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let process = call.machine.processes.find(&request.process, false)?;
     let requested = call.number(header::OUTPUT_OFFSET)?;
     let position = {
-        let state = process.state();
+        let state = process.state.lock();
         match requested {
             Some(requested) if requested > state.end_offset => {
                 let message = format!(
