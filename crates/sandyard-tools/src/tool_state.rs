@@ -1,6 +1,8 @@
 //! State that the tools share.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::browser::Browser;
 use crate::custom::Servers;
@@ -73,14 +75,11 @@ impl ToolState {
 
     /// The current settings.
     pub(crate) fn runtime_config(&self) -> RuntimeConfig {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.config.read().clone()
     }
 
     /// Changes the settings.
     pub(crate) fn update_config(&self, change: impl FnOnce(&mut RuntimeConfig)) {
-        change(&mut self.config.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.config.write());
     }
 }

@@ -34,15 +34,11 @@ struct Args {
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "claude_code",
-        "Claude Code",
-        Effect::ChangesExternal,
-        "Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
-         final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
-        claude_code,
-    )
-    .with_output::<Outcome>()
+    crate::tool::tool("claude_code", Effect::ChangesExternal, claude_code)
+        .title("Claude Code")
+        .description("Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
+         final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
+        .with_output::<Outcome>()
 }
 
 async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {

@@ -30,15 +30,11 @@ struct Args {
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "codex",
-        "Codex",
-        Effect::ChangesExternal,
-        "Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
-         message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
-        codex,
-    )
-    .with_output::<Outcome>()
+    crate::tool::tool("codex", Effect::ChangesExternal, codex)
+        .title("Codex")
+        .description("Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
+         message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
+        .with_output::<Outcome>()
 }
 
 async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {

@@ -7,8 +7,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::open::{check, failed, flags, open};
 use crate::reply::Problem;
@@ -29,7 +30,7 @@ pub(crate) struct ChangeLock(());
 
 impl Drop for ChangeLock {
     fn drop(&mut self) {
-        *IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *IS_LOCKED.lock() = false;
         UNLOCKED.notify_one();
     }
 }
@@ -40,9 +41,8 @@ pub(crate) fn lock_changes() -> Result<ChangeLock, Problem> {
 }
 
 fn lock_within(timeout: Duration) -> Result<ChangeLock, Problem> {
-    let is_locked = IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = UNLOCKED.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
-    let (mut is_locked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let mut is_locked = IS_LOCKED.lock();
+    UNLOCKED.wait_while_for(&mut is_locked, |is_locked| *is_locked, timeout);
     if *is_locked {
         return Err(Problem::new(
             "another change is still being written: try again in a minute",

@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
 use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
 use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 /// Number of matches to list when there are too many.
@@ -29,20 +28,13 @@ struct EditArguments {
 
 /// `Edit`.
 pub(super) fn edit_tool() -> Tool {
-    tool::<EditArguments, _, _>(
-        "Edit",
-        "Change a part of a file",
-        Effect::Changes,
-        "Replace text in a file. The old text must occur exactly once, including whitespace: include surrounding lines to make it \
-         unique, or set replace_all. Returns the diff.",
-        |tool_state, arguments, _call| async move {
-            let workspace = tool_state.workspace.clone();
-            blocking(move || edit(&workspace, &arguments)).await
-        },
-    )
+    workspace_tool("Edit", Effect::Changes, edit)
+        .title("Change a part of a file")
+        .description("Replace text in a file. The old text must occur exactly once, including whitespace: include surrounding lines to make it \
+         unique, or set replace_all. Returns the diff.")
 }
 
-fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
+fn edit(workspace: &Workspace, arguments: EditArguments) -> Answer {
     let path = workspace.resolve_file(&arguments.file_path)?;
     let name = workspace.display(&path);
     let _lock = lock_changes()?;

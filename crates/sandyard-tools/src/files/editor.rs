@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,20 +55,18 @@ struct EditorArguments {
 
 /// The tool.
 pub(super) fn editor_tool() -> Tool {
-    tool::<EditorArguments, _, _>(
-        "str_replace_based_edit_tool",
-        "Editor",
-        Effect::Changes,
-        "View and edit files. view shows a file with line numbers, or lists a folder; create writes a complete file; str_replace replaces \
+    tool("str_replace_based_edit_tool", Effect::Changes, run_command)
+        .title("Editor")
+        .description("View and edit files. view shows a file with line numbers, or lists a folder; create writes a complete file; str_replace replaces \
          text that occurs exactly once; insert adds lines after a line; undo_edit reverts the last change that this tool made to a \
-         file.",
-        |tool_state, arguments, call| async move {
-            match arguments.command {
-                Command::View => view(&tool_state, &arguments, &call).await,
-                _ => blocking(move || change(&tool_state, &arguments)).await,
-            }
-        },
-    )
+         file.")
+}
+
+async fn run_command(tool_state: Arc<ToolState>, arguments: EditorArguments, call: Call) -> Answer {
+    match arguments.command {
+        Command::View => view(&tool_state, &arguments, &call).await,
+        _ => blocking(move || change(&tool_state, &arguments)).await,
+    }
 }
 
 async fn view(tool_state: &ToolState, arguments: &EditorArguments, call: &Call) -> Answer {

@@ -1,6 +1,7 @@
 //! Reading files: `Read` for models, `read_file` for programs.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -13,8 +14,9 @@ use super::pdf;
 use super::render::{Rendered, first_bytes, pdf_reply, read_up_to, render};
 use crate::call::Call;
 use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, tool, workspace_tool};
 use crate::tool_state::ToolState;
+use crate::workspace::Workspace;
 
 /// Default number of lines.
 const DEFAULT_LINES: u64 = 2_000;
@@ -48,34 +50,29 @@ struct ShortArguments {
 
 /// `Read`.
 pub(super) fn read_tool() -> Tool {
-    tool::<ReadArguments, _, _>(
-        "Read",
-        "Read a file",
-        Effect::Reads,
-        DESCRIPTION,
-        |tool_state, arguments, call| async move {
-            let part = Part {
-                first: arguments.offset.unwrap_or(1).max(1),
-                limit: arguments.limit.unwrap_or(DEFAULT_LINES).max(1),
-            };
-            read(&tool_state, &arguments.file_path, part, &call).await
-        },
-    )
+    tool("Read", Effect::Reads, read_any)
+        .title("Read a file")
+        .description(DESCRIPTION)
 }
 
 /// `read_file`.
 pub(super) fn short_tool() -> Tool {
-    tool::<ShortArguments, _, _>(
-        "read_file",
-        "Read a text file verbatim",
-        Effect::Reads,
-        "Return the content of a text file without line numbers, up to 255 KiB. Use Read for parts of larger files, images and PDF \
-         documents.",
-        |tool_state, arguments, _call| async move {
-            let path = tool_state.workspace.resolve(&arguments.path)?;
-            blocking(move || read_text(&path)).await.map(Reply::text)
-        },
-    )
+    workspace_tool("read_file", Effect::Reads, read_text_file)
+        .title("Read a text file verbatim")
+        .description("Return the content of a text file without line numbers, up to 255 KiB. Use Read for parts of larger files, images and PDF \
+         documents.")
+}
+
+async fn read_any(tool_state: Arc<ToolState>, arguments: ReadArguments, call: Call) -> Answer {
+    let part = Part {
+        first: arguments.offset.unwrap_or(1).max(1),
+        limit: arguments.limit.unwrap_or(DEFAULT_LINES).max(1),
+    };
+    read(&tool_state, &arguments.file_path, part, &call).await
+}
+
+fn read_text_file(workspace: &Workspace, arguments: ShortArguments) -> Answer {
+    read_text(&workspace.resolve(&arguments.path)?).map(Reply::text)
 }
 
 /// A range of lines or pages.

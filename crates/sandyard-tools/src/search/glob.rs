@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::start;
+use super::search_tool;
 use super::walk::{End, Walk, pattern};
-use crate::files::blocking::{Bounds, blocking};
+use crate::files::blocking::Bounds;
 use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::Tool;
 use crate::workspace::Workspace;
 
 /// Maximum number of files in a reply.
@@ -46,23 +47,15 @@ struct GlobResult {
 
 /// The tool.
 pub(super) fn glob_tool() -> Tool {
-    tool::<GlobArguments, _, _>(
-        "Glob",
-        "Find files by name",
-        Effect::Reads,
-        "Find files whose path matches a pattern (*, **, ?, [a-z], {a,b}). Returns at most 200 paths, most recently modified first. Skips \
-         git-ignored files, and hidden files unless the pattern names them; LS lists everything.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            blocking(move || glob(&workspace, &arguments, &bounds)).await
-        },
-    )
-    .with_output::<GlobResult>()
+    search_tool("Glob", TIME_LIMIT, glob)
+        .title("Find files by name")
+        .description("Find files whose path matches a pattern (*, **, ?, [a-z], {a,b}). Returns at most 200 paths, most recently modified first. Skips \
+         git-ignored files, and hidden files unless the pattern names them; LS lists everything.")
+        .with_output::<GlobResult>()
 }
 
-fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> Answer {
-    let (folder, rest) = split(arguments)?;
+fn glob(workspace: &Workspace, arguments: GlobArguments, bounds: &Bounds) -> Answer {
+    let (folder, rest) = split(&arguments)?;
     let root = start(workspace, Some(&folder))?;
     if !root.is_dir() {
         return Err(Problem::new(format!(

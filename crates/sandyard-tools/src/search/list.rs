@@ -8,11 +8,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::search_tool;
 use crate::call::Call;
 use crate::files::blocking::{Bounds, blocking};
 use crate::files::open::failed;
 use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::Tool;
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
@@ -63,29 +64,21 @@ struct Entry {
 
 /// The tool.
 pub(super) fn list_tool() -> Tool {
-    tool::<ListArguments, _, _>(
-        "LS",
-        "List a folder",
-        Effect::Reads,
-        "List a folder, including hidden and ignored files: folders first (with a trailing /), then files with their size in bytes and \
-         links with their target. At most 1,000 entries.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            let path = arguments.path.filter(|path| !path.is_empty());
-            let path = workspace.resolve(path.as_deref().unwrap_or("."))?;
-            blocking(move || list(&workspace, &path, &bounds)).await
-        },
-    )
-    .with_output::<ListResult>()
+    search_tool("LS", TIME_LIMIT, list)
+        .title("List a folder")
+        .description("List a folder, including hidden and ignored files: folders first (with a trailing /), then files with their size in bytes and \
+         links with their target. At most 1,000 entries.")
+        .with_output::<ListResult>()
 }
 
-fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
-    let (mut entries, mut total) = entries(path, bounds)?;
+fn list(workspace: &Workspace, arguments: ListArguments, bounds: &Bounds) -> Answer {
+    let path = arguments.path.filter(|path| !path.is_empty());
+    let path = workspace.resolve(path.as_deref().unwrap_or("."))?;
+    let (mut entries, mut total) = entries(&path, bounds)?;
     let truncated = entries.len() > MAX_SHOWN || total > entries.len();
     total = total.max(entries.len());
     entries.truncate(MAX_SHOWN);
-    let name = workspace.display(path);
+    let name = workspace.display(&path);
     let mut text = format!("{name}:\n");
     for entry in &entries {
         text.push_str(&entry.line());

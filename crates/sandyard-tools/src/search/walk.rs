@@ -2,10 +2,10 @@
 //! are not followed, so a walk that starts in the workspace stays there.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use ignore::{WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use super::ignored::Ignored;
 use crate::files::blocking::Bounds;
@@ -81,7 +81,7 @@ impl Walk {
                     return false;
                 }
                 let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-                let mut ignored = ignored.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ignored = ignored.lock();
                 !ignored.has(entry.path(), is_folder)
             })
             .sort_by_file_path(Path::cmp)

@@ -74,21 +74,17 @@ pub(super) fn check_command(command: &str) -> Result<(), Problem> {
 
 /// The tool.
 pub(super) fn bash() -> Tool {
-    tool::<Bash, _, _>(
-        "Bash",
-        "Run a command",
-        Effect::ChangesExternal,
-        "Run a command in a named shell session. Returns its output, its exit code and the shell's working directory. The working \
+    tool("Bash", Effect::ChangesExternal, run)
+        .title("Run a command")
+        .description("Run a command in a named shell session. Returns its output, its exit code and the shell's working directory. The working \
          directory, variables, functions and background jobs of a session persist between commands. A command that exceeds \
          `timeout` keeps running: use BashView to see its output, BashWriteToProcess to type into it, BashStop to stop it. A \
          session runs one command at a time; use several sessions to run several commands. Start servers with \
-         wait_for_output=false. Long output is shortened in the middle.",
-        |tool_state, arguments, call| async move { run(&tool_state, arguments, &call).await },
-    )
-    .with_output::<replies::CommandResult>()
+         wait_for_output=false. Long output is shortened in the middle.")
+        .with_output::<replies::CommandResult>()
 }
 
-async fn run(tool_state: &ToolState, arguments: Bash, call: &Call) -> Answer {
+async fn run(tool_state: Arc<ToolState>, arguments: Bash, call: Call) -> Answer {
     check_command(&arguments.command)?;
     let (session, obtained) = tool_state
         .sessions
@@ -121,7 +117,7 @@ async fn run(tool_state: &ToolState, arguments: Bash, call: &Call) -> Answer {
             Ok(replies::running(&session, &first, &why))
         }
         () = call.cancelled.cancelled() => Ok(cancel(&session, number, done, &first).await),
-        () = report(&session, call) => Err(Problem::new("the call was cancelled")),
+        () = report(&session, &call) => Err(Problem::new("the call was cancelled")),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::program::Program;
 use super::session::Session;
@@ -44,13 +46,13 @@ pub(super) enum Obtained {
 impl Sessions {
     /// All sessions in order, including ended ones.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
+        self.by_name.lock().values().cloned().collect()
     }
 
     /// Finds a session.
     pub(super) fn find(&self, name: &str) -> Result<Arc<Session>, Problem> {
         check_name(name)?;
-        let sessions = self.lock();
+        let sessions = self.by_name.lock();
         sessions.get(name).cloned().ok_or_else(|| {
             let names: Vec<_> = sessions.keys().map(String::as_str).collect();
             let names = if names.is_empty() {
@@ -66,7 +68,7 @@ impl Sessions {
 
     /// Removes a session that has ended.
     pub(super) fn remove(&self, session: &Arc<Session>) {
-        let mut sessions = self.lock();
+        let mut sessions = self.by_name.lock();
         if sessions
             .get(&session.name)
             .is_some_and(|other| Arc::ptr_eq(other, session))
@@ -109,7 +111,7 @@ impl Sessions {
         folder: Option<&Path>,
         program: Program,
     ) -> Result<(Arc<Session>, Obtained), Problem> {
-        let mut sessions = self.lock();
+        let mut sessions = self.by_name.lock();
         let mut folder = folder.unwrap_or(workspace.root()).to_owned();
         let mut obtained = Obtained::New;
         if let Some(before) = sessions.get(name) {
@@ -155,10 +157,6 @@ impl Sessions {
             return limit;
         }
         MAX_START
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

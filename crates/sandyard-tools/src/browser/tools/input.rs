@@ -13,7 +13,7 @@ use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
 use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 #[derive(Deserialize, JsonSchema)]
@@ -53,29 +53,15 @@ struct Press {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Click, _, _>(
-            "browser_click",
-            "Click",
-            Effect::ChangesExternal,
-            "Click at coordinates of the last screenshot, or on the first element that matches a CSS selector.",
-            |tool_state, args, call| async move { call.unless_cancelled(click(tool_state, args)).await },
-        ),
-        tool::<Drag, _, _>(
-            "browser_drag",
-            "Drag",
-            Effect::ChangesExternal,
-            "Press the mouse button at one position, move to another and release it. Also drags draggable elements.",
-            |tool_state, args, call| async move { call.unless_cancelled(drag(tool_state, args)).await },
-        ),
-        tool::<Press, _, _>(
-            "browser_press_key",
-            "Press a key",
-            Effect::ChangesExternal,
-            "Press a key or key combination in the focused element.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(press(tool_state, args.key)).await
-            },
-        ),
+        cancellable("browser_click", Effect::ChangesExternal, click)
+            .title("Click")
+            .description("Click at coordinates of the last screenshot, or on the first element that matches a CSS selector."),
+        cancellable("browser_drag", Effect::ChangesExternal, drag)
+            .title("Drag")
+            .description("Press the mouse button at one position, move to another and release it. Also drags draggable elements."),
+        cancellable("browser_press_key", Effect::ChangesExternal, press)
+            .title("Press a key")
+            .description("Press a key or key combination in the focused element."),
     ]
 }
 
@@ -141,7 +127,7 @@ async fn drag(tool_state: Arc<ToolState>, args: Drag) -> Answer {
     .await
 }
 
-async fn press(tool_state: Arc<ToolState>, key: String) -> Answer {
+async fn press(tool_state: Arc<ToolState>, Press { key }: Press) -> Answer {
     let chord = Chord::parse(&key)?;
     let browser = acquire(&tool_state).await?;
     let page = browser.running()?.page().await?;

@@ -10,7 +10,7 @@ use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
 use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Maximum length of a text, in bytes.
@@ -45,28 +45,25 @@ struct EnterTexts {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<EnterText, _, _>(
-            "browser_enter_text",
-            "Enter text",
-            Effect::ChangesExternal,
-            "Click a field and type text into it.",
-            |tool_state, args, call| async move {
-                let enter_texts = vec![args];
-                let work = enter(tool_state, EnterTexts { enter_texts });
-                call.unless_cancelled(work).await
-            },
-        ),
-        tool::<EnterTexts, _, _>(
+        cancellable("browser_enter_text", Effect::ChangesExternal, enter)
+            .title("Enter text")
+            .description("Click a field and type text into it."),
+        cancellable(
             "browser_enter_multi_texts",
-            "Enter several texts",
             Effect::ChangesExternal,
-            "Type text into several fields, for example of a form.",
-            |tool_state, args, call| async move { call.unless_cancelled(enter(tool_state, args)).await },
-        ),
+            enter_all,
+        )
+        .title("Enter several texts")
+        .description("Type text into several fields, for example of a form."),
     ]
 }
 
-async fn enter(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterTexts) -> Answer {
+async fn enter(tool_state: Arc<ToolState>, text: EnterText) -> Answer {
+    let enter_texts = vec![text];
+    enter_all(tool_state, EnterTexts { enter_texts }).await
+}
+
+async fn enter_all(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterTexts) -> Answer {
     if enter_texts.is_empty() || enter_texts.len() > MAX_TEXTS {
         return Err(Problem::new(format!("give 1 to {MAX_TEXTS} texts")));
     }

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
 use super::change::lock_changes;
 use super::diff::diff;
-use crate::reply::{Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Reply};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 /// Maximum length of the diffs of a patch, in bytes.
@@ -40,20 +39,14 @@ struct PatchArguments {
 
 /// The tool.
 pub(super) fn patch_tool() -> Tool {
-    tool::<PatchArguments, _, _>(
-        "apply_patch",
-        "Apply a patch",
-        Effect::Changes,
-        DESCRIPTION,
-        |tool_state, arguments, _call| async move {
-            let done = blocking(move || {
-                let workspace = &tool_state.workspace;
-                let changed = apply(&arguments.input, |path| workspace.resolve_file(path))?;
-                Ok(summary(workspace, &changed))
-            });
-            Ok(Reply::text(done.await?))
-        },
-    )
+    workspace_tool("apply_patch", Effect::Changes, patch)
+        .title("Apply a patch")
+        .description(DESCRIPTION)
+}
+
+fn patch(workspace: &Workspace, PatchArguments { input }: PatchArguments) -> Answer {
+    let changed = apply(&input, |path| workspace.resolve_file(path))?;
+    Ok(Reply::text(summary(workspace, &changed)))
 }
 
 /// A file that a patch changed.
