@@ -20,7 +20,7 @@ pub(crate) type Sender = SendRequest<RequestBody>;
 /// Opens a connection; the caller bounds the time.
 pub(crate) async fn open(endpoint: &Endpoint, limits: &Limits) -> Result<Sender, ClientError> {
     let stream = endpoint
-        .connect()
+        .dial()
         .await
         .map_err(|source| ClientError::Connect {
             endpoint: endpoint.to_string(),
