@@ -1,6 +1,5 @@
 //! An input stream to a command, for input of any length and a command that reads at its own pace.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 
@@ -129,10 +128,4 @@ fn body_of(queue: mpsc::Receiver<Bytes>) -> RequestBody {
     StreamBody::new(frames).boxed_unsync()
 }
 
-impl fmt::Debug for InputStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InputStream")
-            .field("to", &self.to)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(InputStream: to);

@@ -1,7 +1,5 @@
 //! API keys: who may create them, listing and revoking.
 
-use std::fmt;
-
 use sandyard_core::{Caller, Role, Scope};
 use sandyard_store::model::ApiKey;
 
@@ -24,13 +22,7 @@ pub struct NewKey {
     pub secret: String,
 }
 
-impl fmt::Debug for NewKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewKey")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NewKey: key);
 
 /// Says whether a caller may create a key for `owner` with these scopes.
 ///

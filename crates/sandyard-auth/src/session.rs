@@ -7,8 +7,6 @@
 //!               └─ refresh_ttl without a refresh ──► expired
 //! ```
 
-use std::fmt;
-
 use sandyard_core::Caller;
 use sandyard_store::model::{Session, User};
 use tracing::warn;
@@ -36,14 +34,7 @@ pub struct Tokens {
     pub user: UserView,
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens")
-            .field("expires_ms", &self.expires_ms)
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Tokens: expires_ms, user);
 
 impl Auth {
     /// Exchanges a refresh token for new tokens of the same session. It is valid once; using an old one ends the session, because two

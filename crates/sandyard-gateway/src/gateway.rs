@@ -1,7 +1,6 @@
 //! The handle: attached sandboxes and their grants.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -287,8 +286,4 @@ fn descriptors() -> usize {
     usize::try_from(available).unwrap_or(usize::MAX)
 }
 
-impl fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Gateway);

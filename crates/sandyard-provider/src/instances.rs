@@ -153,10 +153,4 @@ pub struct AgentAddress {
     pub access_token: String,
 }
 
-impl fmt::Debug for AgentAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentAddress")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(AgentAddress: id);

@@ -87,13 +87,7 @@ struct VolumeHelper {
     _lease: Box<dyn Any + Send + Sync>,
 }
 
-impl Debug for VolumeHelper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VolumeHelper")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(VolumeHelper: id);
 
 impl VolumeHelpers {
     /// Starts without helpers.

@@ -52,11 +52,7 @@ pub(crate) struct Credential {
     pub(crate) session_id: String,
 }
 
-impl std::fmt::Debug for Credential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credential").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Credential);
 
 impl ToolState {
     /// The state of a new tool server.

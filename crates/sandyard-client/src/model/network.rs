@@ -37,16 +37,7 @@ pub struct NetworkPolicy {
     pub other: Other,
 }
 
-impl fmt::Debug for NetworkPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetworkPolicy")
-            .field("allow_internet_access", &self.allow_internet_access)
-            .field("allow_out", &self.allow_out)
-            .field("deny_out", &self.deny_out)
-            .field("rules", &self.rules)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NetworkPolicy: allow_internet_access, allow_out, deny_out, rules);
 
 /// Rule for requests to a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -170,14 +161,7 @@ pub struct SecretRequest {
     pub is_shared: bool,
 }
 
-impl fmt::Debug for SecretRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretRequest")
-            .field("hosts", &self.hosts)
-            .field("is_shared", &self.is_shared)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(SecretRequest: hosts, is_shared);
 
 /// Secret without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,6 @@
 //! Sandboxes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,15 +56,7 @@ pub struct CreateSandbox {
     pub volumes: BTreeMap<String, String>,
 }
 
-impl fmt::Debug for CreateSandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CreateSandbox")
-            .field("provider", &self.provider)
-            .field("template", &self.template)
-            .field("alias", &self.alias)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(CreateSandbox: provider, template, alias);
 
 /// Sandbox after an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -174,11 +165,7 @@ pub struct ForkSandbox {
     pub timeout: Option<u64>,
 }
 
-impl fmt::Debug for ForkSandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForkSandbox").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ForkSandbox);
 
 /// Port of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,6 @@
 //! Certificates for the names that programs ask for, made when they do.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -84,11 +83,7 @@ impl Certificates {
     }
 }
 
-impl fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificates").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Certificates);
 
 impl Cache {
     fn get(&mut self, name: &str, now_ms: i64) -> Option<Arc<CertifiedKey>> {

@@ -1,7 +1,6 @@
 //! Requests and answers of the API. Of each answer, only the fields that are used.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,14 +41,7 @@ pub(super) struct Sandbox {
     pub(super) toolbox_proxy_url: Option<String>,
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox")
-            .field("id", &self.id)
-            .field("state", &self.state)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Sandbox: id, state);
 
 /// The state of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -183,13 +175,7 @@ pub(super) struct PreviewUrl {
     pub(super) token: String,
 }
 
-impl fmt::Debug for PreviewUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PreviewUrl")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(PreviewUrl: url);
 
 /// An address.
 #[derive(Debug, Deserialize)]

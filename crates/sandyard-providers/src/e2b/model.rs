@@ -1,7 +1,6 @@
 //! Requests and answers of the API. Every field of an answer may be missing or invalid.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -111,15 +110,7 @@ pub(super) struct Sandbox {
     pub(super) metadata: Option<BTreeMap<String, String>>,
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox")
-            .field("sandbox_id", &self.sandbox_id)
-            .field("state", &self.state)
-            .field("metadata", &self.metadata)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Sandbox: sandbox_id, state, metadata);
 
 /// Whether a sandbox runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -30,13 +30,7 @@ pub(super) struct Keys {
     pub(super) needs_user: bool,
 }
 
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys")
-            .field("domain", &self.domain)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Keys: domain);
 
 impl Keys {
     fn of(sandbox: &Sandbox) -> Self {
