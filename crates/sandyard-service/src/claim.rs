@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sandyard_core::clock::millis;
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_store::SANDBOX_TOPIC;
 use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::{Value, json};
@@ -170,13 +170,10 @@ impl Claim {
             && next != self.row.status
             && !self.row.status.can_become(next)
         {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "sandbox `{}` is {} and cannot become {next}",
-                    self.row.id, self.row.status
-                ),
-            ));
+            return Err(ServiceError::conflict(format!(
+                "sandbox `{}` is {} and cannot become {next}",
+                self.row.id, self.row.status
+            )));
         }
         let row = self
             .service
@@ -297,17 +294,11 @@ async fn extend_periodically(
 }
 
 fn taken_over(id: &SandboxId) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Busy,
-        format!("another operation took over sandbox `{id}`"),
-    )
-    .hint("try again in a moment")
+    ServiceError::busy(format!("another operation took over sandbox `{id}`"))
+        .hint("try again in a moment")
 }
 
 fn busy(id: &SandboxId) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Busy,
-        format!("another operation is changing sandbox `{id}`"),
-    )
-    .hint("try again in a moment")
+    ServiceError::busy(format!("another operation is changing sandbox `{id}`"))
+        .hint("try again in a moment")
 }

@@ -72,10 +72,7 @@ impl Service {
         let limitations = tokio::time::timeout(PUSH_WITHIN, pushing)
             .await
             .map_err(|_| {
-                ServiceError::new(
-                    ErrorKind::TimedOut,
-                    "updating the egress policy of a sandbox took too long",
-                )
+                ServiceError::timed_out("updating the egress policy of a sandbox took too long")
             })??;
         if let Some(digest) = digest {
             self.grants().insert(id, &row.location, digest);

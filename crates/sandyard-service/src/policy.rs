@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use sandyard_core::SandboxId;
 use sandyard_core::network::{BoundHost, NetworkPolicy};
-use sandyard_core::{ErrorKind, SandboxId};
 use serde_json::{Value, json};
 
 use crate::error::{ServiceError, ServiceResult};
@@ -18,19 +18,14 @@ pub(crate) fn read(network: Option<&Value>) -> ServiceResult<Option<NetworkPolic
         .map(|policy| serde_json::from_value(policy.clone()))
         .transpose()
         .map_err(|error| {
-            ServiceError::new(
-                ErrorKind::Internal,
-                "failed to read a stored network policy",
-            )
-            .source(error)
+            ServiceError::internal("failed to read a stored network policy").source(error)
         })
 }
 
 /// Converts a policy with sealed values to the form in the row.
 pub(crate) fn write(policy: &NetworkPolicy) -> ServiceResult<Value> {
-    serde_json::to_value(policy).map_err(|error| {
-        ServiceError::new(ErrorKind::Internal, "failed to write a network policy").source(error)
-    })
+    serde_json::to_value(policy)
+        .map_err(|error| ServiceError::internal("failed to write a network policy").source(error))
 }
 
 /// Checks a policy from a request.

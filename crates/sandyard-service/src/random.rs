@@ -1,6 +1,6 @@
 //! Random ids and secrets.
 
-use sandyard_core::{ErrorKind, SandboxId, random};
+use sandyard_core::{SandboxId, random};
 
 use crate::error::{ServiceError, ServiceResult};
 
@@ -21,10 +21,6 @@ pub(crate) fn secret() -> ServiceResult<String> {
 
 /// Random bytes.
 pub(crate) fn bytes<const N: usize>() -> ServiceResult<[u8; N]> {
-    random::bytes().map_err(|_| {
-        ServiceError::new(
-            ErrorKind::Internal,
-            "failed to get random bytes from the kernel",
-        )
-    })
+    random::bytes()
+        .map_err(|_| ServiceError::internal("failed to get random bytes from the kernel"))
 }

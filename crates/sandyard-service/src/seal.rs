@@ -51,7 +51,7 @@ impl Sealer {
         };
         let sealed = cipher
             .encrypt(XNonce::from_slice(&nonce), payload)
-            .map_err(|_| ServiceError::new(ErrorKind::Internal, "failed to seal a value"))?;
+            .map_err(|_| ServiceError::internal("failed to seal a value"))?;
         Ok(format!(
             "{BEGIN}{}",
             BASE64.encode([&nonce[..], &sealed].concat())
@@ -65,7 +65,7 @@ impl Sealer {
             .strip_prefix(BEGIN)
             .and_then(|text| BASE64.decode(text).ok())
             .filter(|bytes| bytes.len() > NONCE)
-            .ok_or_else(|| ServiceError::new(ErrorKind::Internal, "a sealed value is damaged"))?;
+            .ok_or_else(|| ServiceError::internal("a sealed value is damaged"))?;
         let (nonce, rest) = bytes.split_at(NONCE);
         let payload = Payload {
             msg: rest,
@@ -111,8 +111,7 @@ impl fmt::Debug for Sealer {
 
 /// A value that was tampered with gives the same error, but that is far less likely.
 fn wrong_key() -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Internal,
+    ServiceError::internal(
         "a stored secret cannot be unsealed: `secrets.key` is not the key that it was sealed with; set it to that key",
     )
 }

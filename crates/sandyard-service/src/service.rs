@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
-use sandyard_core::{Caller, Clock, ErrorKind, SandboxId};
+use sandyard_core::{Caller, Clock, SandboxId};
 use sandyard_provider::{Provider, ProviderInfo};
 use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
 use sandyard_store::{Store, Timers};
@@ -107,8 +107,7 @@ impl Service {
         clock: Clock,
     ) -> ServiceResult<Self> {
         if providers.is_empty() {
-            return Err(ServiceError::new(
-                ErrorKind::Internal,
+            return Err(ServiceError::internal(
                 "the service needs at least one provider",
             ));
         }
@@ -119,9 +118,7 @@ impl Service {
             settings.log_bytes_per_sandbox,
             &node.id,
         )
-        .map_err(|error| {
-            ServiceError::new(ErrorKind::Internal, "failed to open the command logs").source(error)
-        })?;
+        .map_err(|error| ServiceError::internal("failed to open the command logs").source(error))?;
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
             clock_watch: ClockWatch::new(&clock),
@@ -353,11 +350,9 @@ impl Service {
     ) -> ServiceResult<T> {
         match self.tasks().spawn(work).await {
             Ok(result) => result,
-            Err(error) => Err(ServiceError::new(
-                ErrorKind::Internal,
-                "the operation failed unexpectedly",
-            )
-            .source(error)),
+            Err(error) => {
+                Err(ServiceError::internal("the operation failed unexpectedly").source(error))
+            }
         }
     }
 }

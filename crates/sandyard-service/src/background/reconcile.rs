@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use sandyard_core::clock::millis;
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider, ProviderErrorKind};
 use sandyard_store::SANDBOX_TOPIC;
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, TimerPlan};
@@ -74,9 +74,7 @@ impl Service {
         // Instances before rows: the row of an instance that is made after this list has a live claim, or is reconciled next time.
         let instances = tokio::time::timeout(LIST_WITHIN, provider.list())
             .await
-            .map_err(|_| {
-                ServiceError::new(ErrorKind::TimedOut, "listing instances took too long")
-            })??;
+            .map_err(|_| ServiceError::timed_out("listing instances took too long"))??;
         let rows = self.rows_of(&location).await?;
         let provider_ids: HashMap<&SandboxId, Option<&str>> = rows
             .iter()

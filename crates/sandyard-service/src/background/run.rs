@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sandyard_core::ErrorKind;
 use sandyard_provider::{Provider, Ready};
 
 use super::flows::FlowRecorder;
@@ -220,10 +219,8 @@ impl Service {
 
     /// Removes the logs of sandboxes that the store no longer has.
     async fn purge_logs(&self) -> ServiceResult<()> {
-        let failed = |error| {
-            ServiceError::new(ErrorKind::Internal, "failed to remove old command logs")
-                .source(error)
-        };
+        let failed =
+            |error| ServiceError::internal("failed to remove old command logs").source(error);
         for id in self.command_logs().folders().await.map_err(failed)? {
             if self.store().sandbox(&id).await?.is_none() {
                 self.command_logs().remove(&id).await.map_err(failed)?;

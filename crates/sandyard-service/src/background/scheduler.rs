@@ -108,7 +108,7 @@ impl Service {
         let handled = tokio::time::timeout(HANDLE_WITHIN, self.handle(&timer)).await;
         let result = handled.unwrap_or_else(|_| {
             let message = "handling the timer took too long";
-            Err(ServiceError::new(ErrorKind::TimedOut, message))
+            Err(ServiceError::timed_out(message))
         });
         metrics::counter!("sandyard_timers_fired_total").increment(1);
         let written = match result {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
-use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_core::SandboxStatus;
 use sandyard_provider::Provider;
 use sandyard_store::model::{Sandbox, SandboxFilter};
 
@@ -91,7 +91,7 @@ impl Service {
             return Ok(());
         }
         let failed = |error: std::io::Error| {
-            ServiceError::new(ErrorKind::Internal, "failed to read a command log").source(error)
+            ServiceError::internal("failed to read a command log").source(error)
         };
         let agent = self.agent(sandbox).await?;
         let retained = match agent.retained_commands().await {

@@ -9,7 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
-use sandyard_core::ErrorKind;
 
 use super::provider_registry::NodeConnector;
 use crate::error::{ServiceError, ServiceResult};
@@ -52,9 +51,8 @@ impl NodeSetup {
         url: Option<String>,
         reach: Option<NodeConnector>,
     ) -> ServiceResult<Self> {
-        let failed = |error: io::Error| {
-            ServiceError::new(ErrorKind::Internal, "failed to lock a node slot").source(error)
-        };
+        let failed =
+            |error: io::Error| ServiceError::internal("failed to lock a node slot").source(error);
         let folder = data_dir.join("nodes");
         std::fs::create_dir_all(&folder).map_err(failed)?;
         for number in 0..MAX_SLOTS {
@@ -78,10 +76,9 @@ impl NodeSetup {
                 Err(error) => return Err(failed(error.into())),
             }
         }
-        Err(ServiceError::new(
-            ErrorKind::Conflict,
-            format!("{MAX_SLOTS} servers run on this data directory already"),
-        ))
+        Err(ServiceError::conflict(format!(
+            "{MAX_SLOTS} servers run on this data directory already"
+        )))
     }
 
     /// The holder of this server's leases. It stays the same over restarts in one slot, so that a new start takes over the leases of

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sandyard_core::{Clock, ErrorKind};
+use sandyard_core::Clock;
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
 use sandyard_store::model::Sandbox;
@@ -122,11 +122,10 @@ impl ProviderRegistry {
             .find_map(|node| node.url);
         match (url, &self.reach) {
             (Some(url), Some(reach)) => self.connect(reach, url, location).await,
-            _ => Err(ServiceError::new(
-                ErrorKind::Unavailable,
-                "the node that runs this sandbox is unreachable",
-            )
-            .hint("the sandbox is not lost: it is available again when its node is")),
+            _ => Err(
+                ServiceError::unavailable("the node that runs this sandbox is unreachable")
+                    .hint("the sandbox is not lost: it is available again when its node is"),
+            ),
         }
     }
 
@@ -136,7 +135,7 @@ impl ProviderRegistry {
         if is_foreign && self.is_unreachable_location(&sandbox.location).await? {
             let name = &sandbox.provider;
             let message = format!("provider `{name}` is not among this server's providers");
-            return Err(ServiceError::new(ErrorKind::Unavailable, message).hint(format!(
+            return Err(ServiceError::unavailable(message).hint(format!(
                 "add `{name}` to the setting `sandbox.providers` to use the sandbox again; until then it stays unchanged"
             )));
         }

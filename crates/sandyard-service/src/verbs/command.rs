@@ -262,13 +262,10 @@ impl Service {
 }
 
 fn timed_out(timeout: Duration) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::TimedOut,
-        format!(
-            "the command did not end within {} s and was killed",
-            timeout.as_secs_f64()
-        ),
-    )
+    ServiceError::timed_out(format!(
+        "the command did not end within {} s and was killed",
+        timeout.as_secs_f64()
+    ))
     .hint("give a longer `timeout`, or run it in the background")
 }
 

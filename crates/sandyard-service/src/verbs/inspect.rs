@@ -1,6 +1,6 @@
 //! Finds a sandbox.
 
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_store::model::Sandbox;
 
 use crate::error::{ServiceError, ServiceResult};
@@ -53,10 +53,9 @@ impl Service {
             && sandbox.id.as_str() != name
             && sandbox.provider_id.as_deref() != Some(name);
         if is_by_alias && self.store().count_alias(name).await? > 1 {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("several owners have a sandbox with the alias `{name}`"),
-            )
+            return Err(ServiceError::conflict(format!(
+                "several owners have a sandbox with the alias `{name}`"
+            ))
             .hint("use its id"));
         }
         Ok(())

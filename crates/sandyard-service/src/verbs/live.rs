@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{AgentClient, ClientError};
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
@@ -77,11 +77,10 @@ impl Service {
         }
         if !is_ready(&sandbox) {
             if sandbox.status == SandboxStatus::Paused && !sandbox.is_auto_resumed {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!("sandbox `{}` is paused", sandbox.id),
-                )
-                .hint("its automatic resume is off: connect to it first"));
+                return Err(
+                    ServiceError::conflict(format!("sandbox `{}` is paused", sandbox.id))
+                        .hint("its automatic resume is off: connect to it first"),
+                );
             }
             sandbox = self.wake(caller, &sandbox.id).await?;
         }
@@ -105,10 +104,7 @@ impl Service {
     /// A client of a running sandbox's agent.
     pub(crate) async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
         let id = sandbox.provider_id.clone().ok_or_else(|| {
-            ServiceError::new(
-                ErrorKind::Busy,
-                format!("sandbox `{}` is not created yet", sandbox.id),
-            )
+            ServiceError::busy(format!("sandbox `{}` is not created yet", sandbox.id))
         })?;
         if let Some(cached) = self.agents().get(&sandbox.id)
             && cached.instance == id

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_core::{Caller, SandboxId};
 use sandyard_store::model::{Event, EventFilter};
 use tokio::sync::watch;
 
@@ -142,7 +142,7 @@ fn lines(page: LogPage) -> LogLines {
 }
 
 fn unreadable(error: std::io::Error) -> ServiceError {
-    ServiceError::new(ErrorKind::Internal, "failed to read the log").source(error)
+    ServiceError::internal("failed to read the log").source(error)
 }
 
 /// Merges events into lines by their time. Lines keep their order, even after a clock jump.

@@ -1,7 +1,7 @@
 //! The network policy of a sandbox.
 
 use sandyard_core::network::{NetworkPolicy, Target, TargetHost};
-use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_core::{Caller, SandboxId};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 
 use crate::error::{ServiceError, ServiceResult};
@@ -83,8 +83,7 @@ impl Service {
         let row = self.store().sandbox(id).await?;
         let row = row.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
         if self.registry().local_for(&row.location).is_none() {
-            return Err(ServiceError::new(
-                ErrorKind::Unavailable,
+            return Err(ServiceError::unavailable(
                 "this node does not reach the sandbox's location",
             ));
         }

@@ -1,6 +1,6 @@
 //! Pauses a sandbox: freezes it and keeps its memory.
 
-use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxState, SandboxStatus};
 use sandyard_provider::ProviderErrorKind;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
@@ -46,13 +46,10 @@ impl Service {
             SandboxStatus::Paused | SandboxStatus::Stopped => return claim.release().await,
             SandboxStatus::Running => {}
             status => {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "sandbox `{}` is {status} and cannot be paused",
-                        claim.row.id
-                    ),
-                ));
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is {status} and cannot be paused",
+                    claim.row.id
+                )));
             }
         }
         let provider = self.registry().provider_of(&claim.row).await?;

@@ -140,10 +140,10 @@ impl Service {
         if request.is_shared
             && let Some(other) = others.iter().find(is_taken)
         {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("`{}` shares a secret of this name already", other.owner),
-            )
+            return Err(ServiceError::conflict(format!(
+                "`{}` shares a secret of this name already",
+                other.owner
+            ))
             .field("name"));
         }
         let now_ms = self.clock().now_ms();

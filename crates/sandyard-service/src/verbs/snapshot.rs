@@ -206,10 +206,9 @@ impl Service {
         match (labelled.next(), labelled.next()) {
             (Some(one), None) => Ok(one.name),
             (None, _) => Ok(name.to_owned()),
-            (Some(_), Some(_)) => Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("several users have a snapshot called `{name}`"),
-            )
+            (Some(_), Some(_)) => Err(ServiceError::conflict(format!(
+                "several users have a snapshot called `{name}`"
+            ))
             .field("template")
             .hint("use its `id` from GET /templates")),
         }
@@ -273,10 +272,9 @@ impl Service {
             _ => !caller.is_admin() && self.is_reserved(requested_name),
         };
         if is_for_all_users {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("`{requested_name}` is reserved for a template for everybody"),
-            )
+            return Err(ServiceError::conflict(format!(
+                "`{requested_name}` is reserved for a template for everybody"
+            ))
             .hint("choose another name"));
         }
         let is_taken = all
@@ -311,11 +309,10 @@ impl Service {
         {
             return Ok((earlier.name.clone(), false));
         }
-        Err(ServiceError::new(
-            ErrorKind::Conflict,
-            format!("a template `{requested_name}` already exists"),
+        Err(
+            ServiceError::conflict(format!("a template `{requested_name}` already exists"))
+                .hint("choose another name, or delete that template"),
         )
-        .hint("choose another name, or delete that template"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stops a sandbox: ends its processes and keeps its files.
 
-use sandyard_core::{Caller, ErrorKind, SandboxStatus};
+use sandyard_core::{Caller, SandboxStatus};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
@@ -34,13 +34,10 @@ impl Service {
             SandboxStatus::Stopped => return claim.release().await,
             SandboxStatus::Running | SandboxStatus::Paused => {}
             status => {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "sandbox `{}` is {status} and cannot be stopped",
-                        claim.row.id
-                    ),
-                ));
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is {status} and cannot be stopped",
+                    claim.row.id
+                )));
             }
         }
         let provider = self.registry().provider_of(&claim.row).await?;

@@ -29,7 +29,7 @@ impl Service {
             let listed = tokio::time::timeout(LIST_WITHIN, listing).await;
             listed.unwrap_or_else(|_| {
                 let message = "listing templates took too long";
-                Err(ServiceError::new(ErrorKind::TimedOut, message))
+                Err(ServiceError::timed_out(message))
             })
         });
         let mut list = TemplateList::default();
@@ -66,7 +66,7 @@ impl Service {
     ) -> ServiceResult<Vec<Template>> {
         if location_of(provider).is_none() {
             let message = "it has not been reached yet";
-            return Err(ServiceError::new(ErrorKind::Unavailable, message));
+            return Err(ServiceError::unavailable(message));
         }
         let templates = provider.templates().await?;
         let snapshots = self.store().snapshots(&provider.info().location).await?;

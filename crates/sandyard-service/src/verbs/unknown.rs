@@ -55,7 +55,7 @@ impl Service {
 
     async fn unknown_at_within(&self, location: &str) -> ServiceResult<Vec<UnknownInstance>> {
         let listed = tokio::time::timeout(LIST_WITHIN, self.unknown_at(location)).await;
-        let late = || ServiceError::new(ErrorKind::TimedOut, "listing instances took too long");
+        let late = || ServiceError::timed_out("listing instances took too long");
         listed.unwrap_or_else(|_| Err(late()))
     }
 

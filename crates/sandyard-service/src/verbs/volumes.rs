@@ -174,10 +174,10 @@ impl Service {
         let is_ready = other.is_none_or(|other| other.status == VolumeStatus::Ready);
         let error = if is_ready {
             let message = format!("a volume `{name}` already exists");
-            ServiceError::new(ErrorKind::Conflict, message)
+            ServiceError::conflict(message)
         } else {
             let message = format!("a volume `{name}` is being created or deleted");
-            ServiceError::new(ErrorKind::Busy, message).hint("try again in a minute")
+            ServiceError::busy(message).hint("try again in a minute")
         };
         Ok(error.field("name"))
     }
@@ -191,8 +191,7 @@ impl Service {
             id: volume.id.clone(),
             size_bytes: u64::try_from(volume.size_bytes).unwrap_or_default(),
         };
-        let too_late =
-            || ServiceError::new(ErrorKind::TimedOut, "creating the volume took too long");
+        let too_late = || ServiceError::timed_out("creating the volume took too long");
         match tokio::time::timeout(CREATE_WITHIN, provider.create_volume(&spec)).await {
             Ok(created) => created?,
             Err(_) => return Err(too_late()),
@@ -258,10 +257,11 @@ pub(super) fn no_volume(name: &str) -> ServiceError {
 
 fn in_use(volume: &Volume, sandboxes: &[SandboxId]) -> ServiceError {
     let names: Vec<_> = sandboxes.iter().map(|id| format!("`{id}`")).collect();
-    ServiceError::new(
-        ErrorKind::Conflict,
-        format!("volume `{}` is in use by {}", volume.name, names.join(", ")),
-    )
+    ServiceError::conflict(format!(
+        "volume `{}` is in use by {}",
+        volume.name,
+        names.join(", ")
+    ))
     .hint("delete these sandboxes first; paused ones keep their volumes")
 }
 

@@ -1,6 +1,6 @@
 //! Wakes a sandbox, once for all concurrent calls.
 
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
@@ -84,10 +84,10 @@ impl Service {
             status if status.can_wake() => {}
             status => {
                 let why = claim.row.reason.clone().unwrap_or_default();
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!("sandbox `{}` is in state {status}: {why}", claim.row.id),
-                )
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is in state {status}: {why}",
+                    claim.row.id
+                ))
                 .hint("it can only be deleted"));
             }
         }
@@ -161,13 +161,10 @@ impl Service {
                 SandboxState::Creating | SandboxState::Deleting => {
                     return Err(error.map_or_else(
                         || {
-                            ServiceError::new(
-                                ErrorKind::Busy,
-                                format!(
-                                    "the provider is still changing sandbox `{}`",
-                                    claim.row.id
-                                ),
-                            )
+                            ServiceError::busy(format!(
+                                "the provider is still changing sandbox `{}`",
+                                claim.row.id
+                            ))
                         },
                         ServiceError::from,
                     ));
@@ -201,14 +198,11 @@ impl Service {
         self.agents().remove(&claim.row.id);
         let sandbox = claim.commit(patch, vec![event], timer).await?;
         match sandbox.status {
-            SandboxStatus::Error => Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "sandbox `{}` is unusable: {}",
-                    sandbox.id,
-                    reason.unwrap_or_default()
-                ),
-            )
+            SandboxStatus::Error => Err(ServiceError::conflict(format!(
+                "sandbox `{}` is unusable: {}",
+                sandbox.id,
+                reason.unwrap_or_default()
+            ))
             .hint("delete it and create another one")),
             _ => Ok(sandbox),
         }

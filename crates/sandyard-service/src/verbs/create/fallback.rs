@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::Caller;
 use sandyard_provider::{InstanceSpec, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
@@ -211,9 +211,6 @@ fn should_try_next(error: &ProviderError, queue: &FallbackQueue) -> bool {
 
 fn unreachable(name: &str, reason: Option<String>) -> ServiceError {
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    ServiceError::new(
-        ErrorKind::Unavailable,
-        format!("the provider `{name}` is unreachable{reason}"),
-    )
-    .hint("GET /health shows when it is reachable again")
+    ServiceError::unavailable(format!("the provider `{name}` is unreachable{reason}"))
+        .hint("GET /health shows when it is reachable again")
 }

@@ -74,8 +74,7 @@ impl Service {
                     }
                 }
                 InsertOutcome::KeyReused => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
+                    return Err(ServiceError::conflict(
                         "this idempotency key was used for a different request",
                     )
                     .hint("use a new key for a new sandbox"));
@@ -91,26 +90,23 @@ impl Service {
                     .hint("delete one you do not need, or ask an admin for more"));
                 }
                 InsertOutcome::AliasTaken => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
-                        "another sandbox of yours has this alias",
-                    )
-                    .field("alias"));
+                    return Err(
+                        ServiceError::conflict("another sandbox of yours has this alias")
+                            .field("alias"),
+                    );
                 }
                 InsertOutcome::VolumeGone { id } => {
                     let mounts = &row.mounts;
                     let deleted_mount = mounts.iter().find(|mount| mount.volume_id == id);
                     let name = deleted_mount.map_or(&id, |mount| &mount.name);
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
-                        format!("volume `{name}` is being deleted"),
-                    )
+                    return Err(ServiceError::conflict(format!(
+                        "volume `{name}` is being deleted"
+                    ))
                     .field("mounts"));
                 }
             }
         }
-        Err(ServiceError::new(
-            ErrorKind::Busy,
+        Err(ServiceError::busy(
             "the same request is in progress elsewhere",
         ))
     }
@@ -130,8 +126,7 @@ impl Service {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 SandboxStatus::Creating => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Busy,
+                    return Err(ServiceError::busy(
                         "the first request with this key is still in progress",
                     ));
                 }
