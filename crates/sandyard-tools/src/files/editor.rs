@@ -37,19 +37,15 @@ struct EditorArguments {
     /// Path of the file, or folder for view; absolute or relative to the workspace.
     path: String,
     /// For create: the complete content.
-    #[serde(default)]
     file_text: Option<String>,
     /// For str_replace: the text to replace, which must occur exactly once in the file.
-    #[serde(default)]
     old_str: Option<String>,
     /// For str_replace: the replacement (default: empty). For insert: the lines to insert.
-    #[serde(default, alias = "insert_text")]
+    #[serde(alias = "insert_text")]
     new_str: Option<String>,
     /// For insert: the number of the line to insert after; 0 for the start of the file.
-    #[serde(default)]
     insert_line: Option<usize>,
     /// For view of a file: the first and the last line number; -1 means the end of the file.
-    #[serde(default)]
     view_range: Option<Vec<i64>>,
 }
 

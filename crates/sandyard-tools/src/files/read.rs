@@ -34,10 +34,8 @@ struct ReadArguments {
     /// Path of the file, absolute or relative to the workspace.
     file_path: String,
     /// Maximum number of lines, or pages of a PDF (default 2,000).
-    #[serde(default)]
     limit: Option<u64>,
     /// Number of the first line, or page of a PDF (default 1).
-    #[serde(default)]
     offset: Option<u64>,
 }
 

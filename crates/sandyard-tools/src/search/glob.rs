@@ -27,7 +27,6 @@ struct GlobArguments {
     /// Pattern for paths relative to the folder: "*.md" matches files in it, "**/*.rs" matches files at any depth.
     pattern: String,
     /// Folder to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
 }
 

@@ -38,10 +38,8 @@ struct GrepArguments {
     /// Regular expression in Rust syntax, as in ripgrep; prefix it with (?i) to ignore case.
     pattern: String,
     /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
     /// Search only files whose name matches this pattern, for example "*.rs" or "*.{ts,tsx}".
-    #[serde(default)]
     include: Option<String>,
 }
 

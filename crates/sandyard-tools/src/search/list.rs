@@ -29,7 +29,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Deserialize, JsonSchema)]
 struct ListArguments {
     /// Path of the folder, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
 }
 

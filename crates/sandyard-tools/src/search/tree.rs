@@ -47,14 +47,11 @@ struct TreeArguments {
     /// Code with placeholders: $NAME matches one node, $$$NAME matches any number of nodes. Example: "console.log($$$ARGS)".
     pattern: String,
     /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
     /// Search only files whose name matches this pattern, for example "*.ts".
-    #[serde(default)]
     include: Option<String>,
     /// Language of the pattern; only its files are searched (default: the language of each file). One of bash, c, cpp, css, go,
     /// html, java, javascript, json, python, rust, tsx, typescript, yaml.
-    #[serde(default)]
     language: Option<String>,
 }
 

@@ -29,7 +29,6 @@ struct Bash {
     /// The bash command; may have several lines.
     command: String,
     /// What the command does, in 5 to 10 words.
-    #[serde(default)]
     description: Option<String>,
     /// Seconds to wait for the command to end, 0 to 180 (default 60). After that the command keeps running in the session.
     #[serde(default = "default_timeout")]

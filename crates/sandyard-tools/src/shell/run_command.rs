@@ -29,7 +29,6 @@ struct RunCommand {
     /// The shell command.
     command: String,
     /// Working directory, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     cwd: Option<String>,
     /// Seconds after which the command is killed, 0 to 180 (default 60).
     #[serde(default = "default_timeout")]

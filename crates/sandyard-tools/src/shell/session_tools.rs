@@ -29,7 +29,6 @@ struct Init {
     /// Name of the new session: letters, digits, `_`, `.` and `-`.
     session_name: String,
     /// Working directory of the new session, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     start_directory: Option<String>,
 }
 

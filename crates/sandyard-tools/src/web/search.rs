@@ -37,19 +37,19 @@ struct ImageQuery {
     /// What the images show.
     query: String,
     /// Shape: all, square, tall, wide or panoramic (default all).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<String>,
     /// Type: all, face, photo, clipart, lineart or animated (default all).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     image_type: Option<String>,
     /// Minimum width in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     min_width: Option<u32>,
     /// Minimum height in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     min_height: Option<u32>,
     /// Return only product images.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     is_product: Option<bool>,
 }
 

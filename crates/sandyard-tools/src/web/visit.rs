@@ -28,7 +28,6 @@ struct Visit {
     /// URL of the page.
     url: String,
     /// What to look for on the page. It is only repeated in the result; no model processes the page.
-    #[serde(default)]
     prompt: Option<String>,
 }
 

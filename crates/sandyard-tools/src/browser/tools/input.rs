@@ -19,16 +19,12 @@ use crate::tool_state::ToolState;
 #[derive(Deserialize, JsonSchema)]
 struct Click {
     /// Distance from the left in pixels of the screenshot. Required unless selector is given.
-    #[serde(default)]
     coordinate_x: Option<f64>,
     /// Distance from the top in pixels of the screenshot. Required unless selector is given.
-    #[serde(default)]
     coordinate_y: Option<f64>,
     /// CSS selector, instead of coordinates. Its first element is scrolled into view and clicked.
-    #[serde(default)]
     selector: Option<String>,
     /// Double-click (default false).
-    #[serde(default)]
     double_click: Option<bool>,
 }
 

@@ -23,16 +23,13 @@ struct EnterText {
     /// Text to type.
     text: String,
     /// Position of the field: distance from the left in pixels of the screenshot (default: the focused field).
-    #[serde(default)]
     coordinate_x: Option<f64>,
     /// Position of the field: distance from the top in pixels of the screenshot.
-    #[serde(default)]
     coordinate_y: Option<f64>,
     /// Press Enter afterwards (default false).
-    #[serde(default)]
     press_enter: Option<bool>,
     /// Clear the field first (default false: append the text).
-    #[serde(default, rename = "override")]
+    #[serde(rename = "override")]
     replaces: Option<bool>,
 }
 
