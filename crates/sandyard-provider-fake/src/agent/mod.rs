@@ -11,7 +11,6 @@ mod filesystem;
 mod machine;
 mod multipart;
 mod process;
-mod query;
 mod route;
 mod rules;
 mod watch;

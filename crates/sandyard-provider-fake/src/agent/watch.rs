@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sandyard_wire::filesystem::{WatchDirResponse, WatchRequest, WatcherEvents, WatcherRef};
 use sandyard_wire::json::Empty;
-use sandyard_wire::{Code, ConnectError, EventType, FilesystemEvent, frame, routes};
+use sandyard_wire::{Code, ConnectError, EventType, FilesystemEvent, frame, request, routes};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
@@ -102,8 +102,8 @@ fn lost() -> ConnectError {
 
 /// Streams changes of a folder.
 pub(super) async fn watch_dir(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
-    let keepalive = call.keepalive();
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
+    let keepalive = request::keepalive(&call.parts.headers);
     let request: WatchRequest = call.stream_message().await?;
     let watcher = Watcher::new(call, &request)?;
     let stage = Stage::Start(watcher);

@@ -9,12 +9,12 @@ use sandyard_wire::process::{
     StartRequest, StreamInputRequest, UpdateRequest,
 };
 use sandyard_wire::routes::{self, content_type, header};
-use sandyard_wire::{Code, ConnectError, Decoder, EndEvent, Frame, frame};
+use sandyard_wire::{Code, ConnectError, Decoder, EndEvent, Frame, frame, request};
 use tokio::time::Instant;
 
 use super::stream::{Events, Reader, Stage, next_frame};
 use super::{Process, refused};
-use crate::agent::call::{Call, Response, bad_frame, full, json_reply, parse, stream_reply, typed};
+use crate::agent::call::{Call, Response, full, json_reply, stream_reply, typed};
 use crate::agent::commands::Runner;
 use crate::agent::route::no_such_call;
 
@@ -70,7 +70,7 @@ pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
 }
 
 async fn start(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: StartRequest = call.stream_message().await?;
     let account = call.account()?;
     let has_input = request.pty.is_some() || request.stdin.unwrap_or(true);
@@ -127,10 +127,10 @@ fn killed(number: i32) -> EndEvent {
 }
 
 async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.machine.processes.find(&request.process, false)?;
-    let requested = call.number(header::OUTPUT_OFFSET)?;
+    let requested = request::number(&call.parts.headers, header::OUTPUT_OFFSET)?;
     let position = {
         let state = process.state.lock();
         match requested {
@@ -159,7 +159,7 @@ fn events(
 ) -> Response {
     let events = Events {
         reader: Reader::new(process, position),
-        keepalive: call.keepalive(),
+        keepalive: request::keepalive(&call.parts.headers),
         deadline,
         reports_timeout,
         stage: Stage::Start,
@@ -178,13 +178,13 @@ async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
     while let Some(piece) = call.body.frame().await {
         let piece = piece.map_err(|error| ConnectError::new(Code::Canceled, error.to_string()))?;
         decoder.push(&piece.into_data().unwrap_or_default());
-        while let Some(frame) = decoder.next_frame().map_err(bad_frame)? {
+        while let Some(frame) = decoder.next_frame().map_err(request::bad_frame)? {
             if let Frame::Message(message) = frame {
                 take_input(call, &mut target, &message)?;
             }
         }
     }
-    decoder.finish().map_err(bad_frame)?;
+    decoder.finish().map_err(request::bad_frame)?;
     let answer = frame::encode_json(&Empty {}).unwrap_or_default();
     let body = [answer, frame::encode_end(None)].concat();
     Ok(typed(
@@ -199,7 +199,7 @@ fn take_input(
     target: &mut Option<Arc<Process>>,
     message: &[u8],
 ) -> Result<(), ConnectError> {
-    match (parse(message)?, &target) {
+    match (request::parse(message)?, &target) {
         (StreamInputRequest::Start { process }, None) => {
             *target = Some(call.machine.processes.find(&process, true)?);
             Ok(())
