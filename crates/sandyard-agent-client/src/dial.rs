@@ -11,12 +11,12 @@ use crate::body;
 use crate::call::{finish, unexpected_status, within};
 use crate::client::AgentClient;
 use crate::endpoint::{PortDialling, PortStream};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::query::with_query;
 
 impl AgentClient {
     /// Connects to a TCP port on the sandbox's loopback: over the host's own socket, or through the endpoint's own dialling.
-    pub async fn dial(&self, port: u16) -> Result<PortStream, ClientError> {
+    pub async fn dial(&self, port: u16) -> Result<PortStream> {
         let limit = self.limits().call_timeout;
         match self.endpoint().dial_port(port) {
             Some(dialling) => {
@@ -27,7 +27,7 @@ impl AgentClient {
         }
     }
 
-    async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<PortStream, ClientError> {
+    async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<PortStream> {
         dialling.await.map_err(|source| match source.kind() {
             // The same error as the agent's.
             io::ErrorKind::ConnectionRefused => {
@@ -42,7 +42,7 @@ impl AgentClient {
         })
     }
 
-    async fn dial_by_agent(&self, port: u16) -> Result<PortStream, ClientError> {
+    async fn dial_by_agent(&self, port: u16) -> Result<PortStream> {
         let call = routes::DIAL;
         let uri = with_query(call, &[(query::PORT, &port.to_string())]);
         let builder = self

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 /// How long a claim lasts unless its holder extends it.
@@ -45,7 +45,7 @@ pub(crate) struct Claim {
 
 impl Service {
     /// Claims a sandbox, waiting for other operations to finish.
-    pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> ServiceResult<Claim> {
+    pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> Result<Claim> {
         self.claim_within(id, operation, CLAIM_WAIT).await
     }
 
@@ -55,7 +55,7 @@ impl Service {
         id: &SandboxId,
         operation: Operation,
         max_wait: Duration,
-    ) -> ServiceResult<Claim> {
+    ) -> Result<Claim> {
         let deadline = tokio::time::Instant::now() + max_wait;
         let local_lock = tokio::time::timeout_at(deadline, self.locks().lock(id))
             .await
@@ -119,7 +119,7 @@ impl Claim {
 
     /// Fails once the claim may have ended, so that this operation does not undo the work of the next holder. Call it before every change
     /// of an instance.
-    pub(crate) fn check_held(&self) -> ServiceResult<()> {
+    pub(crate) fn check_held(&self) -> Result<()> {
         let until = *self.held_until.lock();
         if Instant::now() < until {
             return Ok(());
@@ -133,7 +133,7 @@ impl Claim {
         patch: SandboxPatch,
         events: Vec<NewEvent>,
         timer: TimerPlan,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         self.write(patch, events, timer, false).await
     }
 
@@ -143,14 +143,14 @@ impl Claim {
         patch: SandboxPatch,
         events: Vec<NewEvent>,
         timer: TimerPlan,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         self.write(patch, events, timer, true).await?;
         self.is_over = true;
         Ok(self.row.clone())
     }
 
     /// Ends the claim without a change.
-    pub(crate) async fn release(mut self) -> ServiceResult<Sandbox> {
+    pub(crate) async fn release(mut self) -> Result<Sandbox> {
         self.service
             .store()
             .release_claim(&self.row.id, &self.holder)
@@ -165,7 +165,7 @@ impl Claim {
         events: Vec<NewEvent>,
         timer: TimerPlan,
         is_last: bool,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         if let Some(next) = patch.status
             && next != self.row.status
             && !self.row.status.can_become(next)
@@ -227,7 +227,7 @@ impl Claim {
     }
 
     /// Fails for a sandbox that is being deleted, or is.
-    pub(crate) fn check_exists(&self) -> ServiceResult<()> {
+    pub(crate) fn check_exists(&self) -> Result<()> {
         match self.row.status {
             SandboxStatus::Deleting | SandboxStatus::Deleted => {
                 Err(ServiceError::no_sandbox(self.row.id.as_str())

@@ -43,7 +43,7 @@ mod test_service;
 mod verbs;
 
 pub use background::health::ProviderView;
-pub use error::{ServiceError, ServiceResult};
+pub use error::{Result as ServiceResult, ServiceError};
 pub use memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTES};
 pub use random::new_installation_name;
 pub use request::{

@@ -13,7 +13,7 @@ use sandyard_core::ErrorKind;
 use sandyard_core::network::SecretText;
 use sha2::{Digest, Sha256};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::random;
 
 /// The prefix of every sealed text; the number is the version of the format.
@@ -42,7 +42,7 @@ impl Sealer {
     }
 
     /// Seals a text for one purpose.
-    pub(crate) fn seal(&self, purpose: &str, text: &str) -> ServiceResult<String> {
+    pub(crate) fn seal(&self, purpose: &str, text: &str) -> Result<String> {
         let cipher = self.cipher()?;
         let nonce: [u8; NONCE] = random::bytes()?;
         let payload = Payload {
@@ -59,7 +59,7 @@ impl Sealer {
     }
 
     /// Unseals a text that was sealed for this purpose.
-    pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> ServiceResult<SecretText> {
+    pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> Result<SecretText> {
         let cipher = self.cipher()?;
         let bytes = sealed
             .strip_prefix(BEGIN)
@@ -90,7 +90,7 @@ impl Sealer {
         BASE64.encode(digest)
     }
 
-    fn cipher(&self) -> ServiceResult<&XChaCha20Poly1305> {
+    fn cipher(&self) -> Result<&XChaCha20Poly1305> {
         self.cipher.as_ref().ok_or_else(|| {
             ServiceError::new(
                 ErrorKind::Unsupported,

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
 use crate::command_log::CommandLogs;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::expiry;
 use crate::memory::MemoryBudget;
 use crate::seal::Sealer;
@@ -92,7 +92,7 @@ impl Service {
         providers: Vec<Arc<dyn Provider>>,
         settings: ServiceSettings,
         clock: Clock,
-    ) -> ServiceResult<Self> {
+    ) -> Result<Self> {
         let node = NodeSetup::alone()?;
         Self::open_as(node, store, timers, providers, settings, clock).await
     }
@@ -105,7 +105,7 @@ impl Service {
         providers: Vec<Arc<dyn Provider>>,
         settings: ServiceSettings,
         clock: Clock,
-    ) -> ServiceResult<Self> {
+    ) -> Result<Self> {
         if providers.is_empty() {
             return Err(ServiceError::internal(
                 "the service needs at least one provider",
@@ -206,7 +206,7 @@ impl Service {
     }
 
     /// Counts sandboxes by status.
-    pub async fn counts(&self) -> ServiceResult<BTreeMap<&'static str, i64>> {
+    pub async fn counts(&self) -> Result<BTreeMap<&'static str, i64>> {
         let counts = self.store().count_sandboxes(None).await?;
         Ok(counts
             .into_iter()
@@ -215,18 +215,18 @@ impl Service {
     }
 
     /// The running servers that share this store, including this one.
-    pub async fn nodes(&self) -> ServiceResult<Vec<Node>> {
+    pub async fn nodes(&self) -> Result<Vec<Node>> {
         let since_ms = self.clock().now_ms() - millis(NODE_TIMEOUT);
         Ok(self.store().nodes(since_ms).await?)
     }
 
     /// Timers that are dead after too many failures.
-    pub async fn dead_timers(&self) -> ServiceResult<Vec<Timer>> {
+    pub async fn dead_timers(&self) -> Result<Vec<Timer>> {
         Ok(self.timers().dead().await?)
     }
 
     /// Revives a dead timer. Returns false if there is none.
-    pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
+    pub async fn revive_timer(&self, subject: &str) -> Result<bool> {
         Ok(self.timers().revive(SANDBOX_TOPIC, subject).await?)
     }
 
@@ -346,8 +346,8 @@ impl Service {
     /// Runs an operation on a task of its own, so that a client that disconnects does not leave it half done.
     pub(crate) async fn detached<T: Send + 'static>(
         &self,
-        work: impl Future<Output = ServiceResult<T>> + Send + 'static,
-    ) -> ServiceResult<T> {
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         match self.tasks().spawn(work).await {
             Ok(result) => result,
             Err(error) => {

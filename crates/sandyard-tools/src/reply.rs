@@ -38,7 +38,7 @@ enum Part {
 pub(crate) struct Problem(String);
 
 /// The outcome of a tool.
-pub(crate) type Answer = Result<Reply, Problem>;
+pub(crate) type Answer = Result<Reply>;
 
 impl Problem {
     /// A problem with this text.

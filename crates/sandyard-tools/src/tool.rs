@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::files::blocking::blocking;
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
@@ -184,7 +184,7 @@ fn schema_of<T: JsonSchema>() -> JsonObject {
     object
 }
 
-fn parse<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A, Problem> {
+fn parse<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| Problem::new(format!("invalid arguments of {name}: {error}")))
 }

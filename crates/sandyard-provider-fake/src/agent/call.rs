@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 use super::account::Account;
 use super::machine::Machine;
+use crate::agent::Result;
 
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -46,13 +47,13 @@ impl Call {
     }
 
     /// The user on whose behalf the call is made.
-    pub(super) fn account(&self) -> Result<Account, ConnectError> {
+    pub(super) fn account(&self) -> Result<Account> {
         let named = request::named_user(&self.parts.headers)?;
         self.account_named(named.as_deref())
     }
 
     /// A user by name, the default one when none is named.
-    pub(super) fn account_named(&self, name: Option<&str>) -> Result<Account, ConnectError> {
+    pub(super) fn account_named(&self, name: Option<&str>) -> Result<Account> {
         match name {
             Some(name) => Account::find(name),
             None => Account::find(&self.machine.settings().default_user),
@@ -60,7 +61,7 @@ impl Call {
     }
 
     /// The whole body, up to a limit.
-    pub(super) async fn collect(&mut self, max: usize) -> Result<Bytes, ConnectError> {
+    pub(super) async fn collect(&mut self, max: usize) -> Result<Bytes> {
         let collected = Limited::new(&mut self.body, max).collect().await;
         let collected = collected.map_err(|error| {
             let message = format!("the body cannot be read or has more than {max} bytes: {error}");
@@ -70,13 +71,13 @@ impl Call {
     }
 
     /// The message of a unary call.
-    pub(super) async fn message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+    pub(super) async fn message<T: DeserializeOwned>(&mut self) -> Result<T> {
         let body = self.collect(MAX_MESSAGE_BYTES).await?;
         request::parse(if body.is_empty() { b"{}" } else { &body })
     }
 
     /// The message of a call that is answered by a stream.
-    pub(super) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+    pub(super) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T> {
         let body = self.collect(MAX_MESSAGE_BYTES + frame::HEADER_LEN).await?;
         request::stream_message(&body, MAX_MESSAGE_BYTES)
     }

@@ -18,6 +18,7 @@ use super::account::Account;
 use super::call::{Call, Response, full, json_reply, plain_error, typed};
 use super::disk::path::{name, parent};
 use super::multipart;
+use crate::agent::Result;
 
 /// Maximum size of an upload in bytes.
 const MAX_UPLOAD_BYTES: usize = 256 << 20;
@@ -37,7 +38,7 @@ pub(super) fn get(call: &Call) -> Response {
     read(call).unwrap_or_else(reply_of)
 }
 
-fn read(call: &Call) -> Result<Response, ConnectError> {
+fn read(call: &Call) -> Result<Response> {
     let query = Query::of(&call.parts.uri);
     let account = account(call, &query)?;
     let path = account.resolve(query.get(query::PATH).unwrap_or_default())?;
@@ -93,7 +94,7 @@ pub(super) async fn post(call: &mut Call) -> Response {
     }
 }
 
-async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
+async fn write(call: &mut Call) -> Result<Vec<WrittenFile>> {
     let query = Query::of(&call.parts.uri);
     let account = account(call, &query)?;
     let metadata = metadata(call)?;
@@ -144,7 +145,7 @@ async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
     Ok(files_written)
 }
 
-fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
+fn account(call: &Call, query: &Query) -> Result<Account> {
     match query.get(query::USERNAME).filter(|name| !name.is_empty()) {
         Some(name) => call.account_named(Some(name)),
         None => call.account(),
@@ -152,7 +153,7 @@ fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
 }
 
 /// Reads metadata from the headers.
-fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
+fn metadata(call: &Call) -> Result<BTreeMap<String, String>> {
     let mut metadata = BTreeMap::new();
     for (name, value) in &call.parts.headers {
         let Some(key) = name.as_str().strip_prefix(header::METADATA_PREFIX) else {

@@ -18,6 +18,7 @@ use super::disk::is_in;
 use super::disk::path::no_folder;
 use super::filesystem::describe;
 use super::machine::Machine;
+use crate::agent::Result;
 
 /// Maximum number of watchers.
 const MAX_WATCHERS: usize = 256;
@@ -37,7 +38,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(call: &Call, request: &WatchRequest) -> Result<Self, ConnectError> {
+    fn new(call: &Call, request: &WatchRequest) -> Result<Self> {
         let root = call.account()?.resolve(&request.path)?;
         if !call.machine.disk.get(&root)?.is_folder() {
             return Err(no_folder(&root));
@@ -65,7 +66,7 @@ impl Watcher {
         })
     }
 
-    async fn next(&mut self) -> Result<FilesystemEvent, ConnectError> {
+    async fn next(&mut self) -> Result<FilesystemEvent> {
         loop {
             match self.changes.recv().await {
                 Ok(change) => {
@@ -81,7 +82,7 @@ impl Watcher {
     }
 
     /// The events since the last call.
-    fn take(&mut self) -> Result<Vec<FilesystemEvent>, ConnectError> {
+    fn take(&mut self) -> Result<Vec<FilesystemEvent>> {
         let mut events = Vec::new();
         loop {
             match self.changes.try_recv() {
@@ -101,7 +102,7 @@ fn lost() -> ConnectError {
 }
 
 /// Streams changes of a folder.
-pub(super) async fn watch_dir(call: &mut Call) -> Result<Response, ConnectError> {
+pub(super) async fn watch_dir(call: &mut Call) -> Result<Response> {
     let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let keepalive = request::keepalive(&call.parts.headers);
     let request: WatchRequest = call.stream_message().await?;
@@ -152,7 +153,7 @@ fn message(message: &WatchDirResponse) -> Bytes {
 }
 
 /// Answers the calls with one message and one response; `None` for other paths.
-pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
+pub(super) async fn unary(call: &mut Call) -> Option<Result<Response>> {
     Some(match call.path() {
         routes::filesystem::CREATE_WATCHER => create(call).await,
         routes::filesystem::GET_WATCHER_EVENTS => events(call).await,
@@ -161,7 +162,7 @@ pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
     })
 }
 
-async fn create(call: &mut Call) -> Result<Response, ConnectError> {
+async fn create(call: &mut Call) -> Result<Response> {
     let request: WatchRequest = call.message().await?;
     let watcher = Watcher::new(call, &request)?;
     let mut watchers = call.machine.watchers.0.lock();
@@ -175,7 +176,7 @@ async fn create(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&WatcherRef { watcher_id }))
 }
 
-async fn events(call: &mut Call) -> Result<Response, ConnectError> {
+async fn events(call: &mut Call) -> Result<Response> {
     let request: WatcherRef = call.message().await?;
     let mut watchers = call.machine.watchers.0.lock();
     let watcher = watchers.1.get_mut(&request.watcher_id);
@@ -183,7 +184,7 @@ async fn events(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&WatcherEvents { events }))
 }
 
-async fn remove(call: &mut Call) -> Result<Response, ConnectError> {
+async fn remove(call: &mut Call) -> Result<Response> {
     let request: WatcherRef = call.message().await?;
     let removed = call.machine.watchers.0.lock().1.remove(&request.watcher_id);
     removed.ok_or_else(|| unknown(&request))?;

@@ -24,7 +24,7 @@ use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, Tim
 use serde_json::json;
 
 use super::reconcile_table::{ReconcileAction, decide};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::expiry;
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
@@ -56,10 +56,7 @@ impl Service {
     }
 
     /// Reconciles one location. Returns the number of its sandboxes; none if another server reconciles it.
-    async fn reconcile_location(
-        &self,
-        provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<Option<usize>> {
+    async fn reconcile_location(&self, provider: &Arc<dyn Provider>) -> Result<Option<usize>> {
         let location = provider.info().location.clone();
         let now_ms = self.clock().now_ms();
         let lease = format!("reconcile {location}");
@@ -114,7 +111,7 @@ impl Service {
     }
 
     /// All rows of a location.
-    pub(crate) async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
+    pub(crate) async fn rows_of(&self, location: &str) -> Result<Vec<Sandbox>> {
         self.all_rows(SandboxFilter {
             location: Some(location.to_owned()),
             ..SandboxFilter::default()
@@ -123,7 +120,7 @@ impl Service {
     }
 
     /// All rows that match a filter, over all pages.
-    pub(crate) async fn all_rows(&self, mut filter: SandboxFilter) -> ServiceResult<Vec<Sandbox>> {
+    pub(crate) async fn all_rows(&self, mut filter: SandboxFilter) -> Result<Vec<Sandbox>> {
         let mut rows = Vec::new();
         loop {
             let page = self.store().list_sandboxes(&filter).await?;
@@ -136,11 +133,7 @@ impl Service {
     }
 
     /// Reconciles one row with the instances that were listed for it. There is more than one only before the row names its instance.
-    async fn reconcile_row(
-        &self,
-        row: &Sandbox,
-        listed_instances: &[&Instance],
-    ) -> ServiceResult<()> {
+    async fn reconcile_row(&self, row: &Sandbox, listed_instances: &[&Instance]) -> Result<()> {
         let now_ms = self.clock().now_ms();
         if row
             .claim
@@ -169,7 +162,7 @@ impl Service {
     }
 
     /// Makes the instance what its row says, where that loses nothing, else the row what the instance is.
-    pub(crate) async fn repair(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+    pub(crate) async fn repair(&self, caller: &Caller, id: &SandboxId) -> Result<()> {
         let claim = self.claim(id, Operation::Reconcile).await?;
         let provider = self.registry().provider_of(&claim.row).await?;
         let provider_id = claim.row.provider_id.clone().unwrap_or_default();
@@ -210,7 +203,7 @@ impl Service {
     }
 
     /// Finishes a create that a dead server left.
-    pub(crate) async fn finish_interrupted_create(&self, row: &Sandbox) -> ServiceResult<()> {
+    pub(crate) async fn finish_interrupted_create(&self, row: &Sandbox) -> Result<()> {
         self.finish_listed_create(&row.id, &[]).await
     }
 
@@ -218,7 +211,7 @@ impl Service {
         &self,
         id: &SandboxId,
         listed_instances: &[&Instance],
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let mut claim = self.claim(id, Operation::Reconcile).await?;
         if claim.row.status != SandboxStatus::Creating {
             claim.release().await?;
@@ -258,7 +251,7 @@ impl Service {
     }
 
     /// Makes sure that every sandbox of a location has a timer, and revives dead timers.
-    async fn ensure_timers(&self, location: &str) -> ServiceResult<()> {
+    async fn ensure_timers(&self, location: &str) -> Result<()> {
         for id in self.store().sandboxes_without_timer(location).await? {
             let Some(row) = self.store().sandbox(&id).await? else {
                 continue;
@@ -277,7 +270,7 @@ impl Service {
     }
 
     /// Frees the memory of sandboxes that another server deleted. `rows` are not among them.
-    async fn forget_deleted(&self, rows: &[Sandbox]) -> ServiceResult<()> {
+    async fn forget_deleted(&self, rows: &[Sandbox]) -> Result<()> {
         let present: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         let mut ids = self.command_logs().ids();
         ids.extend(self.agents().keys().cloned());

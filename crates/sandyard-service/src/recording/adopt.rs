@@ -11,7 +11,7 @@ use sandyard_store::model::{Sandbox, SandboxFilter};
 
 use super::follow::FollowedCommand;
 use crate::command_log::OpenCommand;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
 
@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    async fn adopt_commands(&self, sandbox: &Sandbox) -> ServiceResult<()> {
+    async fn adopt_commands(&self, sandbox: &Sandbox) -> Result<()> {
         if self.registry().local_for(&sandbox.location).is_none() {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::FlockOperation;
 
 use super::provider_registry::NodeConnector;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::random;
 
 /// Most servers on one data directory.
@@ -34,7 +34,7 @@ pub struct NodeSetup {
 
 impl NodeSetup {
     /// A server that shares nothing.
-    pub fn alone() -> ServiceResult<Self> {
+    pub fn alone() -> Result<Self> {
         Ok(Self {
             id: new_id("alone")?,
             url: None,
@@ -50,7 +50,7 @@ impl NodeSetup {
         directory_id: &str,
         url: Option<String>,
         reach: Option<NodeConnector>,
-    ) -> ServiceResult<Self> {
+    ) -> Result<Self> {
         let failed =
             |error: io::Error| ServiceError::internal("failed to lock a node slot").source(error);
         let folder = data_dir.join("nodes");
@@ -94,7 +94,7 @@ impl NodeSetup {
     }
 }
 
-fn new_id(slot: &str) -> ServiceResult<String> {
+fn new_id(slot: &str) -> Result<String> {
     Ok(format!(
         "{slot}.{}",
         &random::id()?.as_str()[..RANDOM_LENGTH]

@@ -12,7 +12,7 @@ use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
 use sandyard_store::model::Sandbox;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use sandyard_core::clock::millis;
 
 /// How long a node counts as alive after its last heartbeat.
@@ -110,7 +110,7 @@ impl ProviderRegistry {
     }
 
     /// The provider for a location: this node's own, or that of another node that is alive.
-    pub(crate) async fn provider(&self, location: &str) -> ServiceResult<Arc<dyn Provider>> {
+    pub(crate) async fn provider(&self, location: &str) -> Result<Arc<dyn Provider>> {
         if let Some(provider) = self.local_for(location) {
             return Ok(provider.clone());
         }
@@ -130,7 +130,7 @@ impl ProviderRegistry {
     }
 
     /// The provider of a sandbox.
-    pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> ServiceResult<Arc<dyn Provider>> {
+    pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> Result<Arc<dyn Provider>> {
         let is_foreign = self.by_name(&sandbox.provider).is_none();
         if is_foreign && self.is_unreachable_location(&sandbox.location).await? {
             let name = &sandbox.provider;
@@ -143,7 +143,7 @@ impl ProviderRegistry {
     }
 
     /// Says whether no running server, this one included, has a provider for a location.
-    pub(crate) async fn is_unreachable_location(&self, location: &str) -> ServiceResult<bool> {
+    pub(crate) async fn is_unreachable_location(&self, location: &str) -> Result<bool> {
         if self.local_for(location).is_some() {
             return Ok(false);
         }
@@ -158,7 +158,7 @@ impl ProviderRegistry {
         reach: &NodeConnector,
         url: String,
         location: &str,
-    ) -> ServiceResult<Arc<dyn Provider>> {
+    ) -> Result<Arc<dyn Provider>> {
         let key = (url.clone(), location.to_owned());
         if let Some(provider) = self.remote.lock().get(&key) {
             return Ok(provider.clone());

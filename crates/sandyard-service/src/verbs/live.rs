@@ -11,7 +11,7 @@ use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
 use crate::state::activity::ActivityGuard;
@@ -42,13 +42,13 @@ impl Live {
 
 impl Service {
     /// A running sandbox of the caller. Wakes it if necessary, once for all concurrent calls.
-    pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
+    pub async fn live(&self, caller: &Caller, name: &str) -> Result<Live> {
         let sandbox = self.existing(caller, name).await?;
         self.make_live(caller, sandbox).await
     }
 
     /// Wakes a paused sandbox for input on a stream that was open when it was paused, unless its automatic resume is off.
-    pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+    pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> Result<()> {
         let sandbox = self.store().sandbox(id).await?;
         let sandbox = sandbox.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
         if sandbox.status == SandboxStatus::Paused && sandbox.is_auto_resumed {
@@ -57,11 +57,7 @@ impl Service {
         Ok(())
     }
 
-    pub(super) async fn make_live(
-        &self,
-        caller: &Caller,
-        mut sandbox: Sandbox,
-    ) -> ServiceResult<Live> {
+    pub(super) async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> Result<Live> {
         let expires_ms = self.expires_ms(&sandbox);
         let guard = self.activity().begin(&sandbox.id);
         let now_ms = self.clock().now_ms();
@@ -102,7 +98,7 @@ impl Service {
     }
 
     /// A client of a running sandbox's agent.
-    pub(crate) async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
+    pub(crate) async fn agent(&self, sandbox: &Sandbox) -> Result<AgentClient> {
         let id = sandbox.provider_id.clone().ok_or_else(|| {
             ServiceError::busy(format!("sandbox `{}` is not created yet", sandbox.id))
         })?;

@@ -7,12 +7,12 @@ use serde_json::json;
 use super::snapshot::unsupported;
 use super::wake::is_row_wrong;
 use crate::claim::Claim;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 impl Service {
     /// Stops a sandbox. Stopping a stopped one succeeds.
-    pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn stop(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
@@ -28,7 +28,7 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         reason: Option<String>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         claim.check_exists()?;
         match claim.row.status {
             SandboxStatus::Stopped => return claim.release().await,

@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::live::is_ready;
 use crate::claim::{CLAIM_WAIT, Claim};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
 
 impl Service {
     /// Wakes a sandbox if it does not run, and restarts its timeout.
-    pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn connect(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let _activity = self.activity().begin(&sandbox.id);
         self.wake(caller, &sandbox.id).await
@@ -26,7 +26,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         request: ConnectRequest,
-    ) -> ServiceResult<Connected> {
+    ) -> Result<Connected> {
         if let Some(timeout) = request.timeout {
             // Checked before the sandbox is woken.
             self.timeout_s(Some(timeout))?;
@@ -55,12 +55,12 @@ impl Service {
     }
 
     /// Resumes or starts a sandbox. Does nothing to a running one.
-    pub async fn resume(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn resume(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         self.connect(caller, name).await
     }
 
     /// Wakes a sandbox. Concurrent calls wait for the same claim: the first one wakes it, the others find it running.
-    pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<Sandbox> {
+    pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> Result<Sandbox> {
         let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
         self.detached(async move {
             let local_lock = tokio::time::timeout(CLAIM_WAIT, service.locks().lock(&id)).await;
@@ -77,7 +77,7 @@ impl Service {
         .await
     }
 
-    async fn wake_claimed(&self, caller: &Caller, claim: Claim) -> ServiceResult<Sandbox> {
+    async fn wake_claimed(&self, caller: &Caller, claim: Claim) -> Result<Sandbox> {
         claim.check_exists()?;
         match claim.row.status {
             SandboxStatus::Running => return claim.release().await,
@@ -144,7 +144,7 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         error: Option<ProviderError>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let provider = self.registry().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         let now_ms = self.clock().now_ms();

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::budget::{Budget, Counts, Limits, Progress};
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::Tree;
@@ -90,7 +90,7 @@ impl Store {
         name: &str,
         dir: &Path,
         options: ImportOptions<'_>,
-    ) -> Result<Imported, TemplateError> {
+    ) -> Result<Imported> {
         let source = Tree::open(dir)?;
         let owners = options.owners;
         self.import(name, options, |root, budget| {
@@ -107,7 +107,7 @@ impl Store {
         name: &str,
         reader: impl Read,
         options: ImportOptions<'_>,
-    ) -> Result<Imported, TemplateError> {
+    ) -> Result<Imported> {
         let owners = options.owners;
         self.import(name, options, |root, budget| {
             let mut plain = decompress::open(reader)?;
@@ -120,8 +120,8 @@ impl Store {
         &self,
         name: &str,
         options: ImportOptions<'_>,
-        fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<(), TemplateError>,
-    ) -> Result<Imported, TemplateError> {
+        fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<()>,
+    ) -> Result<Imported> {
         let replace = if options.replace {
             Replace::Yes
         } else {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::run::{Job, one_line, run};
 use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, truncate};
+use crate::reply::{Answer, Problem, Result, truncate};
 use crate::tool::{Effect, Tool};
 use crate::tool_state::ToolState;
 
@@ -76,7 +76,7 @@ async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answ
     }))
 }
 
-fn options(args: &Args) -> Result<Vec<String>, Problem> {
+fn options(args: &Args) -> Result<Vec<String>> {
     let mut options: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(String::from)
         .into();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::run::{Job, one_line, run};
 use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, truncate};
+use crate::reply::{Answer, Result, truncate};
 use crate::tool::{Effect, Tool};
 use crate::tool_state::ToolState;
 
@@ -67,7 +67,7 @@ async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     }))
 }
 
-fn options(args: &Args) -> Result<Vec<String>, Problem> {
+fn options(args: &Args) -> Result<Vec<String>> {
     let mut options: Vec<String> = vec!["exec".into()];
     if args.session_id.is_some() {
         options.push("resume".into());

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::call::Call;
 use crate::process::{OutputTail, ProcessGroup, find_program};
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, Tool};
 use crate::tool_state::ToolState;
 
@@ -110,7 +110,7 @@ async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
     Ok(Reply::text(format!("saved as {}", id.trim())))
 }
 
-async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Problem> {
+async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String> {
     let mut command = Command::new("git");
     for setting in SETTINGS {
         command.args(["-c", setting]);

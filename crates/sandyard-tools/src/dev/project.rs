@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::files::write_atomically;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
@@ -133,7 +133,7 @@ fn init(workspace: &Workspace, args: Args) -> Answer {
     Ok(Reply::text(text))
 }
 
-fn check_empty(folder: &Path) -> Result<(), Problem> {
+fn check_empty(folder: &Path) -> Result<()> {
     let is_empty = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
@@ -70,13 +70,7 @@ fn edit(workspace: &Workspace, arguments: EditArguments) -> Answer {
 /// Replaces a part of a text, which must occur exactly once unless `all` is set.
 ///
 /// The line endings of `old` may differ from those of the text, which keeps its own.
-pub(crate) fn replace(
-    name: &str,
-    text: &str,
-    old: &str,
-    new: &str,
-    all: bool,
-) -> Result<String, Problem> {
+pub(crate) fn replace(name: &str, text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     if old == new {
         return Err(Problem::new("the old text and the new text are the same"));
     }
@@ -109,7 +103,7 @@ pub(crate) fn replace(
 }
 
 /// Checks the size after replacing a short text by a long one many times.
-fn check_size(text: &str, old: &str, new: &str, matches: usize) -> Result<(), Problem> {
+fn check_size(text: &str, old: &str, new: &str, matches: usize) -> Result<()> {
     let grown = new.len().saturating_sub(old.len()).saturating_mul(matches);
     if (text.len().saturating_add(grown)) as u64 > change::MAX_CHANGED {
         return Err(Problem::new(format!(

@@ -15,7 +15,7 @@ use super::open::failed;
 use super::read::{self, Part};
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::search;
 use crate::tool::{Effect, Tool, tool};
 use crate::tool_state::ToolState;
@@ -129,11 +129,7 @@ fn change(tool_state: &ToolState, arguments: &EditorArguments) -> Answer {
     Ok(Reply::text(summary))
 }
 
-fn insert(
-    arguments: &EditorArguments,
-    name: &str,
-    before: Option<&str>,
-) -> Result<String, Problem> {
+fn insert(arguments: &EditorArguments, name: &str, before: Option<&str>) -> Result<String> {
     let before = before.ok_or_else(|| missing(name))?;
     let (Some(line), Some(new)) = (arguments.insert_line, arguments.new_str.as_deref()) else {
         return Err(Problem::new(

@@ -13,7 +13,7 @@ use super::open::open;
 use super::pdf;
 use super::render::{Rendered, first_bytes, pdf_reply, read_up_to, render};
 use crate::call::Call;
-use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
+use crate::reply::{Answer, MAX_TEXT, Problem, Reply, Result};
 use crate::tool::{Effect, Tool, tool, workspace_tool};
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
@@ -100,7 +100,7 @@ pub(super) async fn read(tool_state: &ToolState, path: &str, part: Part, call: &
     }
 }
 
-fn read_text(path: &Path) -> Result<String, Problem> {
+fn read_text(path: &Path) -> Result<String> {
     let (mut file, metadata) = open(path)?;
     if let Kind::Binary(what) = Kind::of(&first_bytes(path, &mut file)?) {
         return Err(Problem::new(format!(

@@ -13,7 +13,7 @@ use super::grep::start;
 use super::search_tool;
 use super::walk::{End, Walk, pattern};
 use crate::files::blocking::Bounds;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::Tool;
 use crate::workspace::Workspace;
 
@@ -87,7 +87,7 @@ fn glob(workspace: &Workspace, arguments: GlobArguments, bounds: &Bounds) -> Ans
 }
 
 /// Splits an absolute pattern into its folder and the rest.
-fn split(arguments: &GlobArguments) -> Result<(String, String), Problem> {
+fn split(arguments: &GlobArguments) -> Result<(String, String)> {
     let path = Path::new(&arguments.pattern);
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(Problem::new(

@@ -16,7 +16,7 @@ use super::walk::{End, Walk};
 use super::{one_line, search_tool};
 use crate::files::blocking::Bounds;
 use crate::files::open::open;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::Tool;
 use crate::workspace::Workspace;
 
@@ -102,7 +102,7 @@ fn grep(workspace: &Workspace, arguments: GrepArguments, bounds: &Bounds) -> Ans
 }
 
 /// Resolves the path to search, which must exist.
-pub(super) fn start(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, Problem> {
+pub(super) fn start(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf> {
     let path = workspace.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."))?;
     match path.symlink_metadata() {
         Ok(_) => Ok(path),

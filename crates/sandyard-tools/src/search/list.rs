@@ -12,7 +12,7 @@ use super::search_tool;
 use crate::call::Call;
 use crate::files::blocking::{Bounds, blocking};
 use crate::files::open::failed;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::Tool;
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
@@ -133,14 +133,14 @@ pub(crate) async fn two_levels(tool_state: &ToolState, path: PathBuf, call: &Cal
     .await
 }
 
-fn visible(path: &Path, bounds: &Bounds) -> Result<Vec<Entry>, Problem> {
+fn visible(path: &Path, bounds: &Bounds) -> Result<Vec<Entry>> {
     let (mut entries, _) = entries(path, bounds)?;
     entries.retain(|entry| !entry.name.starts_with('.'));
     Ok(entries)
 }
 
 /// The entries of a folder, folders first, and their number.
-fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize), Problem> {
+fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize)> {
     let metadata = path
         .symlink_metadata()
         .map_err(|error| failed(path, "listed", &error))?;

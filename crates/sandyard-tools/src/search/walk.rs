@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::ignored::Ignored;
 use crate::files::blocking::Bounds;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Walk {
     }
 
     /// Visits only files whose name or relative path matches.
-    pub(super) fn including(mut self, include: Option<&str>) -> Result<Self, Problem> {
+    pub(super) fn including(mut self, include: Option<&str>) -> Result<Self> {
         if let Some(include) = include.filter(|include| !include.is_empty()) {
             self.include = Some(pattern(include)?);
         }
@@ -114,7 +114,7 @@ impl Walk {
 }
 
 /// Parses a glob pattern: `*` matches within a folder, `**` across folders.
-pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, Problem> {
+pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher> {
     let built: Result<Glob, _> = GlobBuilder::new(pattern).literal_separator(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| {
         Problem::new(format!(

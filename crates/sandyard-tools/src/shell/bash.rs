@@ -13,7 +13,7 @@ use super::sessions::Obtained;
 use super::state::{Activity, Finished};
 use super::{replies, stop};
 use crate::call::Call;
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool::{Effect, Tool, tool};
 use crate::tool_state::ToolState;
 
@@ -56,7 +56,7 @@ pub(super) fn bounded_wait(seconds: f64) -> Duration {
 }
 
 /// Checks that a text can be a command.
-pub(super) fn check_command(command: &str) -> Result<(), Problem> {
+pub(super) fn check_command(command: &str) -> Result<()> {
     if command.contains('\0') {
         return Err(Problem::new(
             "the command contains a NUL character, which shells do not accept",

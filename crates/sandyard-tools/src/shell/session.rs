@@ -19,7 +19,7 @@ use super::reader::follow;
 use super::screen::{COLUMNS, ROWS, Screen};
 use super::state::{Activity, Finished, Running, State};
 use super::stop::Process;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Time limit for typing when no program reads the input.
 const MAX_TYPING: Duration = Duration::from_secs(5);
@@ -122,7 +122,7 @@ impl Session {
         self: &Arc<Self>,
         command: &str,
         description: Option<String>,
-    ) -> Result<(u64, oneshot::Receiver<Arc<Finished>>), Problem> {
+    ) -> Result<(u64, oneshot::Receiver<Arc<Finished>>)> {
         let (done, wait) = oneshot::channel();
         let mut state = self.state();
         match &state.activity {
@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// Types into the terminal.
-    pub(super) async fn write(&self, input: &[u8]) -> Result<(), Problem> {
+    pub(super) async fn write(&self, input: &[u8]) -> Result<()> {
         let write = async { self.keyboard.lock().await.write_all(input).await };
         match tokio::time::timeout(MAX_TYPING, write).await {
             Ok(Ok(())) => Ok(()),

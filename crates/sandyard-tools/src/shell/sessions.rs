@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::program::Program;
 use super::session::Session;
 use super::stop;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::workspace::Workspace;
 
 /// Maximum number of sessions.
@@ -50,7 +50,7 @@ impl Sessions {
     }
 
     /// Finds a session.
-    pub(super) fn find(&self, name: &str) -> Result<Arc<Session>, Problem> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<Session>> {
         check_name(name)?;
         let sessions = self.by_name.lock();
         sessions.get(name).cloned().ok_or_else(|| {
@@ -83,7 +83,7 @@ impl Sessions {
         workspace: &Workspace,
         name: &str,
         folder: Option<PathBuf>,
-    ) -> Result<(Arc<Session>, Obtained), Problem> {
+    ) -> Result<(Arc<Session>, Obtained)> {
         check_name(name)?;
         let program = self.program();
         // If the start-up files do not end, start the shell without them.
@@ -110,7 +110,7 @@ impl Sessions {
         name: &str,
         folder: Option<&Path>,
         program: Program,
-    ) -> Result<(Arc<Session>, Obtained), Problem> {
+    ) -> Result<(Arc<Session>, Obtained)> {
         let mut sessions = self.by_name.lock();
         let mut folder = folder.unwrap_or(workspace.root()).to_owned();
         let mut obtained = Obtained::New;
@@ -161,7 +161,7 @@ impl Sessions {
 }
 
 /// Checks the name of a session.
-pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     let is_good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_good) {
         return Ok(());

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, NoArguments, Tool, tool};
 use crate::tool_state::ToolState;
 
@@ -100,7 +100,7 @@ impl Todos {
     }
 }
 
-fn check(todos: &[Todo]) -> Result<(), Problem> {
+fn check(todos: &[Todo]) -> Result<()> {
     if todos.len() > MAX_TODOS {
         return Err(Problem::new(format!(
             "the list has {} entries, the maximum is {MAX_TODOS}",

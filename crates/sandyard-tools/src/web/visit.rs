@@ -12,7 +12,7 @@ use super::http;
 use super::markdown::readable;
 use crate::browser::address;
 use crate::files::kind::{Kind, START};
-use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, truncate};
+use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, Result, truncate};
 use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
@@ -60,7 +60,7 @@ struct Fetched {
     is_cut: bool,
 }
 
-async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
+async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched> {
     let url = address::parse(url, &tool_state.workspace)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Problem::new(
@@ -82,7 +82,7 @@ async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
             is_cut,
         })
     };
-    let fetched: Result<_, Problem> = match tokio::time::timeout(TIME_LIMIT, work).await {
+    let fetched: Result<_> = match tokio::time::timeout(TIME_LIMIT, work).await {
         Ok(fetched) => fetched,
         Err(_) => Err(Problem::new(format!(
             "it took longer than {} seconds",

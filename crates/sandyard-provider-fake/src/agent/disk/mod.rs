@@ -15,6 +15,8 @@ use path::{missing, no_folder, parent};
 use sandyard_provider::{Change, ChangeKind};
 use tree::{Kind, Node, Stamp, Tree};
 
+use crate::agent::Result;
+
 /// How many changes a slow watcher may lag behind.
 const MAX_CHANGES: usize = 4096;
 
@@ -76,7 +78,7 @@ impl Disk {
         (&self.root, "", path)
     }
 
-    pub(super) fn get(&self, path: &str) -> Result<Node, ConnectError> {
+    pub(super) fn get(&self, path: &str) -> Result<Node> {
         let (tree, _, inner) = self.locate(path);
         tree.lock().get(inner).cloned().map_err(|_| missing(path))
     }
@@ -85,7 +87,7 @@ impl Disk {
         self.get(path).is_ok_and(|node| node.is_folder())
     }
 
-    pub(super) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
+    pub(super) fn read(&self, path: &str) -> Result<Bytes> {
         let (tree, _, inner) = self.locate(path);
         let tree = tree.lock();
         tree.get(inner).map_err(|_| missing(path))?;
@@ -98,7 +100,7 @@ impl Disk {
         content: Bytes,
         stamp: &Stamp,
         metadata: BTreeMap<String, String>,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<()> {
         let (tree, _, inner) = self.locate(path);
         let is_new = tree.lock().write(inner, content, stamp, metadata)?;
         if is_new {
@@ -108,18 +110,13 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn append(
-        &self,
-        path: &str,
-        more: &[u8],
-        stamp: &Stamp,
-    ) -> Result<(), ConnectError> {
+    pub(super) fn append(&self, path: &str, more: &[u8], stamp: &Stamp) -> Result<()> {
         let before = self.read(path).unwrap_or_default();
         let content = [&before[..], more].concat();
         self.write(path, content.into(), stamp, BTreeMap::new())
     }
 
-    pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<(), ConnectError> {
+    pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<()> {
         let (tree, outer, inner) = self.locate(path);
         let created = tree.lock().make_all(inner, stamp)?;
         for inner in created {
@@ -128,7 +125,7 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn remove(&self, path: &str) -> Result<bool, ConnectError> {
+    pub(super) fn remove(&self, path: &str) -> Result<bool> {
         if path == "/" || self.mounts.iter().any(|(at, _)| at == path) {
             let message = format!("'{path}' cannot be removed");
             return Err(ConnectError::invalid_argument(message));
@@ -141,7 +138,7 @@ impl Disk {
         Ok(was_there)
     }
 
-    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), ConnectError> {
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (_, from_outer, from_inner) = self.locate(from);
         let (tree, to_outer, to_inner) = self.locate(to);
         if from_outer != to_outer {
@@ -157,7 +154,7 @@ impl Disk {
     }
 
     /// The entries of a folder down to a depth, each folder before its content.
-    pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>, ConnectError> {
+    pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>> {
         let found = self.get(path)?;
         if !found.is_folder() {
             return Err(no_folder(path));

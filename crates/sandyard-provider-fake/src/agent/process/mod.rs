@@ -15,6 +15,8 @@ use sandyard_wire::process::{
 use sandyard_wire::{Code, ConnectError, EndEvent, Output};
 use tokio::sync::watch;
 
+use crate::agent::Result;
+
 pub(super) use rpc::{stream, unary};
 
 /// Maximum number of output bytes stored for clients that connect later.
@@ -98,7 +100,7 @@ impl Process {
         }
     }
 
-    fn write_input(&self, input: ProcessInput) -> Result<(), ConnectError> {
+    fn write_input(&self, input: ProcessInput) -> Result<()> {
         let bytes = match (input, self.is_terminal) {
             (ProcessInput::Stdin(bytes), false) | (ProcessInput::Pty(bytes), true) => bytes,
             (ProcessInput::Stdin(_), true) => {
@@ -125,7 +127,7 @@ impl Process {
         Ok(())
     }
 
-    fn close_input(&self) -> Result<(), ConnectError> {
+    fn close_input(&self) -> Result<()> {
         if self.is_terminal {
             return Err(refused("a terminal's input cannot be closed"));
         }
@@ -198,7 +200,7 @@ impl Registry {
         tag: Option<String>,
         is_terminal: bool,
         has_input: bool,
-    ) -> Result<Arc<Process>, ConnectError> {
+    ) -> Result<Arc<Process>> {
         let mut processes = self.processes.lock();
         if processes
             .iter()
@@ -243,11 +245,7 @@ impl Registry {
         }
     }
 
-    fn find(
-        &self,
-        selector: &ProcessSelector,
-        only_running: bool,
-    ) -> Result<Arc<Process>, ConnectError> {
+    fn find(&self, selector: &ProcessSelector, only_running: bool) -> Result<Arc<Process>> {
         let is_it = |process: &&Arc<Process>| match selector {
             ProcessSelector::Pid(pid) => process.pid == *pid,
             ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),

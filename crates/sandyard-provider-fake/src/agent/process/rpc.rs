@@ -14,12 +14,13 @@ use tokio::time::Instant;
 
 use super::stream::{Events, Reader, Stage, next_frame};
 use super::{Process, refused};
+use crate::agent::Result;
 use crate::agent::call::{Call, Response, full, json_reply, stream_reply, typed};
 use crate::agent::commands::Runner;
 use crate::agent::route::no_such_call;
 
 /// Answers the calls with one message and one response.
-pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
+pub(crate) async fn unary(call: &mut Call) -> Result<Response> {
     let machine = call.machine.clone();
     let processes = &machine.processes;
     match call.path() {
@@ -61,7 +62,7 @@ pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
 }
 
 /// Answers the streaming calls.
-pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
+pub(crate) async fn stream(call: &mut Call) -> Result<Response> {
     match call.path() {
         routes::process::START => start(call).await,
         routes::process::CONNECT => connect(call).await,
@@ -69,7 +70,7 @@ pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
     }
 }
 
-async fn start(call: &mut Call) -> Result<Response, ConnectError> {
+async fn start(call: &mut Call) -> Result<Response> {
     let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: StartRequest = call.stream_message().await?;
     let account = call.account()?;
@@ -126,7 +127,7 @@ fn killed(number: i32) -> EndEvent {
     }
 }
 
-async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
+async fn connect(call: &mut Call) -> Result<Response> {
     let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.machine.processes.find(&request.process, false)?;
@@ -172,7 +173,7 @@ fn events(
 }
 
 /// Writes a stream of messages to a process.
-async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
+async fn stream_input(call: &mut Call) -> Result<Response> {
     let mut decoder = Decoder::default();
     let mut target = None;
     while let Some(piece) = call.body.frame().await {
@@ -194,11 +195,7 @@ async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
     ))
 }
 
-fn take_input(
-    call: &Call,
-    target: &mut Option<Arc<Process>>,
-    message: &[u8],
-) -> Result<(), ConnectError> {
+fn take_input(call: &Call, target: &mut Option<Arc<Process>>, message: &[u8]) -> Result<()> {
     match (request::parse(message)?, &target) {
         (StreamInputRequest::Start { process }, None) => {
             *target = Some(call.machine.processes.find(&process, true)?);

@@ -9,7 +9,7 @@ use sandyard_store::model::{
 use serde_json::Value;
 
 use crate::claim::{CLAIM_TTL, Claim};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use sandyard_core::clock::millis;
 
@@ -30,7 +30,7 @@ impl Service {
         row: Sandbox,
         data: Value,
         idempotency: Option<&Idempotency>,
-    ) -> ServiceResult<Inserted> {
+    ) -> Result<Inserted> {
         let quota = self.quota(caller, &row.owner).await?;
         self.check_total().await?;
         let event = self.event(&row, "created", caller, data);
@@ -112,10 +112,7 @@ impl Service {
     }
 
     /// Waits for the create of another request; none if it failed.
-    async fn wait_until_made(
-        &self,
-        id: &sandyard_core::SandboxId,
-    ) -> ServiceResult<Option<Sandbox>> {
+    async fn wait_until_made(&self, id: &sandyard_core::SandboxId) -> Result<Option<Sandbox>> {
         let deadline = tokio::time::Instant::now() + REPEAT_WAIT;
         loop {
             let Some(sandbox) = self.store().sandbox(id).await? else {
@@ -137,7 +134,7 @@ impl Service {
     }
 
     /// Fails if this installation has the maximum number of sandboxes.
-    async fn check_total(&self) -> ServiceResult<()> {
+    async fn check_total(&self) -> Result<()> {
         let max = i64::from(self.settings().max_sandboxes);
         if max == 0 {
             return Ok(());
@@ -161,7 +158,7 @@ impl Service {
 
     /// How many sandboxes an owner may have; none for any number. A user's own quota applies to every caller. The settings' quota does not
     /// apply to admins who act for a user.
-    async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
+    async fn quota(&self, caller: &Caller, owner: &str) -> Result<Option<i64>> {
         let own = self
             .store()
             .user(owner)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::notes::short;
 use super::super::observe::{Summary, observe};
 use super::{acquire, observe_after_load, wait_for_load};
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool::{Effect, NoArguments, Tool, cancellable};
 use crate::tool_state::ToolState;
 
@@ -160,7 +160,7 @@ async fn choose(tool_state: Arc<ToolState>, args: Choice) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Chose {chosen:?}.")).await
 }
 
-fn problem(result: &Value, index: usize) -> Result<(), Problem> {
+fn problem(result: &Value, index: usize) -> Result<()> {
     let message = match result["problem"].as_str() {
         None => return Ok(()),
         Some("other") => format!(

@@ -12,7 +12,7 @@ use super::super::notes::short;
 use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
@@ -87,7 +87,7 @@ async fn click(tool_state: Arc<ToolState>, args: Click) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Clicked{suffix} at {at}.")).await
 }
 
-async fn find(page: &Page<'_>, selector: &str) -> Result<Point, Problem> {
+async fn find(page: &Page<'_>, selector: &str) -> Result<Point> {
     let found = page
         .script(include_str!("../scripts/find.js"), &[json!(selector)])
         .await?;

@@ -9,7 +9,7 @@ use super::super::mouse::{self, Point};
 use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
@@ -90,7 +90,7 @@ async fn enter_all(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: Enter
     observe_after_load(&tool_state, &browser, message).await
 }
 
-fn position(text: &EnterText) -> Result<Option<Point>, Problem> {
+fn position(text: &EnterText) -> Result<Option<Point>> {
     if text.text.len() > MAX_TEXT {
         return Err(Problem::new(format!(
             "a text is longer than {MAX_TEXT} bytes"
@@ -106,11 +106,7 @@ fn position(text: &EnterText) -> Result<Option<Point>, Problem> {
 }
 
 /// Types one text. Returns whether a field had the focus.
-async fn enter_one(
-    page: &Page<'_>,
-    text: &EnterText,
-    position: Option<Point>,
-) -> Result<bool, Problem> {
+async fn enter_one(page: &Page<'_>, text: &EnterText, position: Option<Point>) -> Result<bool> {
     if let Some(at) = position {
         mouse::click(page, at, 1).await?;
     }

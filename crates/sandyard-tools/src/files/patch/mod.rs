@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::change::lock_changes;
 use super::diff::diff;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
@@ -65,7 +65,7 @@ pub(crate) fn apply_patch_below(
     workspace: &Workspace,
     root: &Path,
     input: &str,
-) -> Result<Vec<Changed>, Problem> {
+) -> Result<Vec<Changed>> {
     let root = workspace.resolve(&root.display().to_string())?;
     apply(input, |path| {
         let real = workspace.resolve_file(&root.join(path).display().to_string())?;
@@ -80,10 +80,7 @@ pub(crate) fn apply_patch_below(
 }
 
 /// Checks the whole patch, then applies all of it or nothing.
-fn apply(
-    input: &str,
-    resolve: impl Fn(&str) -> Result<PathBuf, Problem>,
-) -> Result<Vec<Changed>, Problem> {
+fn apply(input: &str, resolve: impl Fn(&str) -> Result<PathBuf>) -> Result<Vec<Changed>> {
     let sections = parse::parse(input)?;
     let _lock = lock_changes()?;
     let mut plan = plan::Plan::default();
