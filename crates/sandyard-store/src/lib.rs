@@ -40,7 +40,7 @@ mod timers;
 mod users;
 mod volumes;
 
-pub use error::{StoreError, StoreResult};
+pub use error::{Result as StoreResult, StoreError};
 pub use store::Store;
 pub use timer_rows::SANDBOX_TOPIC;
 pub use timers::Timers;

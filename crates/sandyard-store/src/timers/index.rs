@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::address::without_secrets;
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::store::Store;
 use crate::timer_rows::TimerEntry;
 
@@ -77,7 +77,7 @@ pub(super) struct Correction<'a> {
 }
 
 impl Index {
-    pub(super) async fn open(url: &str, store: &Store) -> StoreResult<Self> {
+    pub(super) async fn open(url: &str, store: &Store) -> Result<Self> {
         let bad = |error: redis::RedisError| StoreError::BadUrl {
             url: without_secrets(url),
             detail: error.to_string(),
@@ -174,7 +174,7 @@ impl Index {
     }
 
     /// Fills the index with timers that are due soon, and marks it as filled.
-    pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> StoreResult<()> {
+    pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> Result<()> {
         // Cleared first: an update that fails during the fill counts again.
         let was_incomplete = self.is_incomplete.swap(false, Ordering::SeqCst);
         let filled = self.try_fill(store, now_ms).await;
@@ -184,7 +184,7 @@ impl Index {
         filled.map(drop)
     }
 
-    async fn try_fill(&self, store: &Store, now_ms: i64) -> StoreResult<bool> {
+    async fn try_fill(&self, store: &Store, now_ms: i64) -> Result<bool> {
         let entries = store
             .timers_before(now_ms.saturating_add(AHEAD_MS), MAX_FILL)
             .await?;
