@@ -5,7 +5,7 @@ use sandyard_store::model::{ApiKey, User};
 use tracing::warn;
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Rejection, Result};
+use crate::error::{Rejection, Result};
 use crate::jwt;
 use crate::key_text;
 use crate::secret::sha256_hex;
@@ -17,7 +17,7 @@ impl Auth {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Unauthenticated`] with the reason.
+    /// [`AuthError::Unauthenticated`](crate::AuthError::Unauthenticated) with the reason.
     pub async fn authenticate(&self, credential: &str) -> Result<Caller> {
         let credential = credential.trim();
         if credential.is_empty() {

@@ -67,7 +67,7 @@ impl GatewaySettings {
     }
 }
 
-/// A proxy's URL may hold a password.
+// A proxy's URL may hold a password.
 sandyard_core::debug_fields!(GatewaySettings: folder, reachable, denied, nameservers, limits);
 
 /// Why the gateway cannot start.

@@ -142,7 +142,7 @@ impl PolicyError {
     }
 }
 
-/// Values of headers are left out by [`Transform`].
+// values of headers are left out by `Transform`.
 crate::debug_fields!(NetworkPolicy: allow_internet_access, allow_out, deny_out, rules);
 
 impl fmt::Debug for Transform {

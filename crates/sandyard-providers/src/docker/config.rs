@@ -45,7 +45,7 @@ pub struct DockerConfig {
     pub timeouts: CallTimeouts,
 }
 
-/// Leaves out the key, which must not reach logs.
+// Leaves out the key, which must not reach logs.
 sandyard_core::debug_fields!(DockerConfig:
     host, cert_path, installation, program, image, pull, runtime, network, user, has_new_privileges, seccomp, workspace, projects,
     limits, tools_port, timeouts);

@@ -114,7 +114,7 @@ impl Service {
                 ..SandboxPatch::default()
             };
             claim.commit(deleted, Vec::new(), TimerPlan::Clear).await?;
-            Result::Ok(())
+            Ok::<_, ServiceError>(())
         }
         .await;
         if let Err(error) = result {
