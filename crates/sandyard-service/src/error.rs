@@ -19,7 +19,7 @@ const FULL_DISK_RETRY_S: u64 = 5;
 const NO_MEMORY_RETRY_S: u64 = 5;
 
 /// Result of a verb.
-pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
 /// A failed verb. The caller sees the message; only the log shows the source.
 #[derive(Debug)]

@@ -87,8 +87,7 @@ impl Registry {
     }
 
     fn set_broken(&self) {
-        let is_broken = self.registry_state.is_broken.lock();
-        *is_broken = true;
+        *self.registry_state.is_broken.lock() = true;
     }
 }
 
