@@ -41,13 +41,9 @@ pub struct PartialOutput {
 
 #[derive(Deserialize, Default)]
 struct Body {
-    #[serde(default)]
     detail: Option<serde_json::Value>,
-    #[serde(default)]
     code: Option<serde_json::Value>,
-    #[serde(default)]
     hint: Option<String>,
-    #[serde(default)]
     field: Option<String>,
 }
 

@@ -114,7 +114,7 @@ impl Check {
         self
     }
 
-    /// Says what it does.
+    /// Says what it attempts.
     pub(crate) const fn attempts(mut self, attempt_text: &'static str) -> Self {
         self.attempt_text = attempt_text;
         self

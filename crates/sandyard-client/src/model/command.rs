@@ -64,13 +64,7 @@ impl fmt::Debug for Command {
     }
 }
 
-impl fmt::Debug for RunCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunCommand")
-            .field("cwd", &self.cwd)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(RunCommand: cwd);
 
 /// Result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -48,7 +48,6 @@ pub struct Provider {
     #[serde(default)]
     pub status: String,
     /// Time at which the status last changed (RFC 3339).
-    #[serde(default)]
     pub since: Option<String>,
     /// Reason why the provider is unreachable. Shown to admins only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +87,6 @@ pub struct Template {
     #[serde(default)]
     pub provider: String,
     /// Size in bytes.
-    #[serde(default)]
     pub size_bytes: Option<u64>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -116,7 +114,6 @@ pub struct UnknownInstance {
     /// Provider that runs the instance.
     pub provider: String,
     /// ID of the sandbox that the instance was created for, according to its label.
-    #[serde(default)]
     pub sandbox_id: Option<String>,
     /// State according to the provider.
     #[serde(default)]
@@ -135,7 +132,6 @@ pub struct DeadTimer {
     #[serde(default)]
     pub attempts: i64,
     /// Error of the last attempt.
-    #[serde(default)]
     pub last_error: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]

@@ -18,12 +18,9 @@ fn machine() -> Check {
         (None, Some(machine)) => format!("on a virtual machine ({machine})"),
         (None, None) => "no container or virtual machine detected".to_owned(),
     };
-    Check::ok(
-        "machine",
-        "the container or virtual machine that Sandyard runs in",
-        Need::Optional,
-        detail,
-    )
+    Check::ok("machine", Need::Optional)
+        .purpose("the container or virtual machine that Sandyard runs in")
+        .detail(detail)
 }
 
 fn container() -> Option<String> {
@@ -70,10 +67,7 @@ fn security_modules(host: &Host) -> Check {
         true => "none found".to_owned(),
         false => found.join(", "),
     };
-    Check::ok(
-        "security-modules",
-        "security modules that may forbid what Sandyard needs",
-        Need::Optional,
-        detail,
-    )
+    Check::ok("security-modules", Need::Optional)
+        .purpose("security modules that may forbid what Sandyard needs")
+        .detail(detail)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::build::{Builder, Owner, ROOT};
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::Result;
 use crate::host::etc::PIP_CONF;
 use crate::host::users::{self, USER};
 use crate::tree::Tree;
@@ -23,10 +23,7 @@ pub(super) struct Requirements<'a> {
 }
 
 /// Adds what is missing and does not change what exists.
-pub(super) fn add_required_files(
-    root: &Tree,
-    requirements: &Requirements<'_>,
-) -> Result<(), TemplateError> {
+pub(super) fn add_required_files(root: &Tree, requirements: &Requirements<'_>) -> Result<()> {
     let mut build = Builder::new(root, requirements.owners);
     // The engine mounts over these, so they must not be links.
     for path in ["dev", "proc", "sys"] {
@@ -64,7 +61,7 @@ pub(super) fn add_required_files(
 }
 
 /// Adds the account unless it exists. Returns its ids.
-fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
+fn add_user(build: &mut Builder<'_>) -> Result<Owner> {
     let mut passwd = build.read("etc/passwd", MAX_BYTES)?.unwrap_or_default();
     let mut group = build.read("etc/group", MAX_BYTES)?.unwrap_or_default();
     if let Some(owner) = find_account(&passwd) {
@@ -101,7 +98,7 @@ fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
     Ok(owner)
 }
 
-fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> {
+fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<()> {
     if build.exists("home/user") {
         return Ok(());
     }
@@ -119,7 +116,7 @@ fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> 
 }
 
 /// Lets `user` become root without a password, by the root's own `sudo` or by ours.
-fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<(), TemplateError> {
+fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<()> {
     let has_sudo = ["usr/bin/sudo", "bin/sudo", "usr/local/bin/sudo"]
         .iter()
         .any(|path| build.exists(path));

@@ -179,11 +179,7 @@ fn target(app: &App, parts: &Parts, id: &str) -> Target {
 
 async fn dial(agent: AgentClient, is_trusted: bool) -> Result<Dialled<BoxedStream>, DialError> {
     if !is_trusted {
-        let Dialled { stream, headers } = forwarding::dial(agent, AGENT_PORT).await?;
-        return Ok(Dialled {
-            stream: Box::new(stream),
-            headers,
-        });
+        return forwarding::dial(agent, AGENT_PORT).await;
     }
     let endpoint = agent.endpoint();
     let stream = endpoint.dial().await;
