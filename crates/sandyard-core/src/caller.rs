@@ -4,14 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// The role of a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Role of a user: `admin` may do everything, `user` only sees what belongs to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// May see and change everything of every user.
+    /// May do everything, for every user.
     Admin,
-    /// May see and change only its own.
+    /// Sees only their own resources.
     User,
 }
 
@@ -25,8 +26,11 @@ impl Role {
     }
 }
 
-/// What a key may be used for. Every route requires one scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Permission of a key: `read` views sandboxes, `use` runs commands and accesses files, `manage` creates, changes
+/// and deletes, `admin` administers the server. Scopes do not include each other: list all that the key needs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Read status, lists, logs, events and metrics.

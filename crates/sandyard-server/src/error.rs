@@ -70,6 +70,9 @@ impl From<Option<Box<PartialOutput>>> for PartialOutputFields {
     }
 }
 
+/// What most handlers return.
+pub(crate) type Reply<T> = Result<Json<T>, ApiError>;
+
 /// A failed request.
 #[derive(Debug)]
 pub struct ApiError {

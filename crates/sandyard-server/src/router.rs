@@ -68,7 +68,7 @@ pub fn table() -> Vec<RouteEntry> {
 ///
 /// Returns the OpenAPI 3.1 description of all operations of this server.
 #[utoipa::path(
-    get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations",
+    get, path = "/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI document returned.", body = Object))
 )]
 async fn get_openapi() -> Json<&'static Value> {

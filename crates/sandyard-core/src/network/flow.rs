@@ -4,34 +4,37 @@ use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::SandboxId;
 
-/// The protocol of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Protocol of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = FlowProtocol)]
 pub enum Protocol {
-    /// A connection.
+    /// TCP connection.
     Tcp,
-    /// A datagram other than a DNS query.
+    /// UDP datagram other than a DNS query.
     Udp,
-    /// A DNS query.
+    /// DNS query.
     Dns,
-    /// A ping or another control message.
+    /// ICMP message, such as a ping.
     Icmp,
-    /// Anything else.
+    /// Any other protocol.
     Other,
 }
 
-/// The verdict on a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Outcome of a flow: `allowed` by the policy, `denied` by it, or `failed` (allowed, but the connection could not be
+/// made).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowVerdict {
-    /// It was allowed and reached its target.
+    /// The connection was made.
     Allowed,
-    /// It was denied, for the reason in [`Denial`].
+    /// The policy denied the connection.
     Denied,
-    /// It was allowed, but the target was unreachable or its name was not found.
+    /// The policy allowed the connection, but the host could not be reached.
     Failed,
 }
 

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::error::Reply;
 use crate::extract::Query;
 use crate::time::iso;
 
@@ -81,14 +81,13 @@ pub(crate) struct AuditList {
 /// Returns who did what, newest first. To read older entries, set `before` to the smallest `seq` of the response.
 /// Requires the scope `admin`.
 #[utoipa::path(
-    get, path = "/audit", operation_id = "list_audit", tag = "accounts",
-    params(AuditQuery),
+    get, path = "/audit", tag = "accounts", params(AuditQuery),
     responses((status = 200, description = "Audit entries returned.", body = AuditList))
 )]
 pub(crate) async fn list_audit(
     State(app): State<App>,
     Query(query): Query<AuditQuery>,
-) -> Result<Json<AuditList>, ApiError> {
+) -> Reply<AuditList> {
     bounds::optional_text("actor", query.actor.as_deref(), 1, 255)?;
     // The list includes requests that ended just before, unless the store rejects their entries.
     let _ = tokio::time::timeout(FLUSH_WITHIN, app.audit().flush()).await;

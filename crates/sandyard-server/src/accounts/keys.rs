@@ -1,18 +1,16 @@
 //! `/keys`: a user's own keys, and all keys for admins.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_auth::may_create_key;
-use sandyard_core::{Caller, Scope};
+use sandyard_core::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::{Key, ScopeWord};
-use crate::access::Authenticated;
-use crate::app::App;
+use super::view::Key;
 use crate::audit;
 use crate::bounds::{self, BoundedInt};
-use crate::error::{ApiError, from_auth};
+use crate::call::Call;
+use crate::error::{Reply, from_auth};
 use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
 
@@ -35,7 +33,7 @@ pub(crate) struct CreateKey {
     user: Option<String>,
     /// Operations that the key permits. Default: those of the request's credentials.
     #[schema(max_items = 4)]
-    scopes: Option<Vec<ScopeWord>>,
+    scopes: Option<Vec<Scope>>,
     /// Lifetime in seconds.
     #[schema(schema_with = bounds::key_life_schema)]
     expires_in: Option<BoundedInt<1, 3_153_600_000>>,
@@ -55,26 +53,22 @@ pub(crate) struct NewKeyReply {
 /// Creates an API key and returns it. The response is the only place where the key is shown: store it. Send it in
 /// `X-API-Key` or `Authorization: Bearer`.
 #[utoipa::path(
-    post, path = "/keys", operation_id = "create_key", tag = "accounts",
-    request_body = CreateKey,
+    post, path = "/keys", tag = "accounts", request_body = CreateKey,
     responses((status = 200, description = "API key created.", body = NewKeyReply))
 )]
-pub(crate) async fn create_key(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    Body(request): Body<CreateKey>,
-) -> Result<Json<NewKeyReply>, ApiError> {
+pub(crate) async fn create_key(call: Call, Body(request): Body<CreateKey>) -> Reply<NewKeyReply> {
     bounds::text("name", &request.name, 1, 100)?;
     bounds::optional_text("user", request.user.as_deref(), 1, 63)?;
-    let owner = request.user.unwrap_or_else(|| caller.name.clone());
+    let owner = request.user.unwrap_or_else(|| call.caller.name.clone());
     let scopes = match request.scopes {
-        Some(words) if !words.is_empty() => words.into_iter().map(Scope::from).collect(),
-        _ => default_scopes(&app, &caller, &owner).await,
+        Some(scopes) if !scopes.is_empty() => scopes,
+        _ => default_scopes(&call, &owner).await,
     };
-    may_create_key(&caller, &owner, &scopes).map_err(from_auth)?;
-    let now_ms = app.service().clock().now_ms();
+    may_create_key(&call.caller, &owner, &scopes).map_err(from_auth)?;
+    let now_ms = call.service().clock().now_ms();
     let expires_ms = request.expires_in.map(|seconds| now_ms + seconds.0 * 1000);
-    let created = app
+    let created = call
+        .app
         .auth()
         .create_key(&owner, &request.name, &scopes, expires_ms)
         .await
@@ -87,12 +81,12 @@ pub(crate) async fn create_key(
 }
 
 /// All scopes that the caller may grant and the owner may have.
-async fn default_scopes(app: &App, caller: &Caller, owner: &str) -> Vec<Scope> {
-    let owner = app.auth().user(owner).await;
+async fn default_scopes(call: &Call, owner: &str) -> Vec<Scope> {
+    let owner = call.app.auth().user(owner).await;
     let is_admin = owner.is_ok_and(|owner| owner.role == sandyard_core::Role::Admin);
     Scope::ALL
         .into_iter()
-        .filter(|scope| caller.has(*scope) && (is_admin || *scope != Scope::Admin))
+        .filter(|scope| call.caller.has(*scope) && (is_admin || *scope != Scope::Admin))
         .collect()
 }
 
@@ -116,21 +110,17 @@ pub(crate) struct KeyList {
 ///
 /// Returns the caller's API keys, newest first; an admin sees those of all users. The keys themselves are not returned.
 #[utoipa::path(
-    get, path = "/keys", operation_id = "list_keys", tag = "accounts",
-    params(KeyQuery),
+    get, path = "/keys", tag = "accounts", params(KeyQuery),
     responses((status = 200, description = "API keys returned.", body = KeyList))
 )]
-pub(crate) async fn list_keys(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    Query(query): Query<KeyQuery>,
-) -> Result<Json<KeyList>, ApiError> {
+pub(crate) async fn list_keys(call: Call, Query(query): Query<KeyQuery>) -> Reply<KeyList> {
     bounds::optional_text("user", query.user.as_deref(), 1, 63)?;
-    let owner = match caller.has(Scope::Admin) {
+    let owner = match call.caller.has(Scope::Admin) {
         true => query.user,
-        false => Some(caller.name),
+        false => Some(call.caller.name),
     };
-    let keys = app
+    let keys = call
+        .app
         .auth()
         .list_keys(owner.as_deref())
         .await
@@ -143,16 +133,16 @@ pub(crate) async fn list_keys(
 ///
 /// Revokes an API key. Requests with it fail from then on.
 #[utoipa::path(
-    delete, path = "/keys/{name}", operation_id = "revoke_key", tag = "accounts",
+    delete, path = "/keys/{name}", tag = "accounts",
     params(("name" = String, Path, description = "ID of the key.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "API key revoked.", body = Done))
 )]
-pub(crate) async fn revoke_key(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(id): PathName,
-) -> Result<Json<Done>, ApiError> {
-    let owner = (!caller.has(Scope::Admin)).then_some(caller.name.as_str());
-    app.auth().revoke_key(&id, owner).await.map_err(from_auth)?;
+pub(crate) async fn revoke_key(call: Call, PathName(id): PathName) -> Reply<Done> {
+    let owner = (!call.caller.has(Scope::Admin)).then_some(call.caller.name.as_str());
+    call.app
+        .auth()
+        .revoke_key(&id, owner)
+        .await
+        .map_err(from_auth)?;
     Ok(Json(Done::new(format!("Key {id} revoked"))))
 }

@@ -3,17 +3,18 @@
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use sandyard_auth::Tokens;
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, Role, Scope};
 use sandyard_service::ServiceError;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::{RoleWord, ScopeWord, User};
+use super::view::User;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
 use crate::bounds;
-use crate::error::{ApiError, from_auth};
+use crate::call::Call;
+use crate::error::{ApiError, Reply, from_auth};
 use crate::extract::{Body, Query, media_type, small_body};
 use crate::model::Done;
 
@@ -68,8 +69,7 @@ impl LoginReply {
 /// JSON. After five wrong passwords in a row the user name is locked for five minutes (`auth.lockout_failures`,
 /// `auth.lockout_period`).
 #[utoipa::path(
-    post, path = "/api/v1/auth/login/swagger", operation_id = "login", tag = "accounts",
-    params(Login),
+    post, path = "/api/v1/auth/login/swagger", tag = "accounts", params(Login),
     request_body(content((Option<Login> = "application/json"), (Login = "application/x-www-form-urlencoded"))),
     responses((status = 200, description = "Login succeeded; tokens returned.", body = LoginReply))
 )]
@@ -77,7 +77,7 @@ pub(crate) async fn login(
     State(app): State<App>,
     Query(query): Query<Login>,
     request: Request,
-) -> Result<Json<LoginReply>, ApiError> {
+) -> Reply<LoginReply> {
     let body = if query.username.is_some() && query.password.is_some() {
         Login::default()
     } else {
@@ -108,14 +108,13 @@ pub(crate) struct LoginBody {
 /// token for `POST /api/v1/auth/refresh`. After five wrong passwords in a row the user name is locked for five minutes
 /// (`auth.lockout_failures`, `auth.lockout_period`).
 #[utoipa::path(
-    post, path = "/api/v1/auth/login", operation_id = "login_enveloped", tag = "accounts",
-    request_body = LoginBody,
+    post, path = "/api/v1/auth/login", tag = "accounts", request_body = LoginBody,
     responses((status = 200, description = "Login succeeded; tokens returned.", body = LoginReply))
 )]
 pub(crate) async fn login_enveloped(
     State(app): State<App>,
     Body(body): Body<LoginBody>,
-) -> Result<Json<LoginReply>, ApiError> {
+) -> Reply<LoginReply> {
     log_in(&app, Some(body.username), Some(body.password)).await
 }
 
@@ -123,7 +122,7 @@ async fn log_in(
     app: &App,
     username: Option<String>,
     password: Option<String>,
-) -> Result<Json<LoginReply>, ApiError> {
+) -> Reply<LoginReply> {
     let (Some(username), Some(password)) = (username, password) else {
         return Err(
             ApiError::new(ErrorKind::Unauthenticated, "name or password is missing").hint(
@@ -180,14 +179,13 @@ pub(crate) struct Refresh {
 ///
 /// Exchanges a refresh token for a new pair of tokens. A refresh token can be used once.
 #[utoipa::path(
-    post, path = "/api/v1/auth/refresh", operation_id = "refresh_login", tag = "accounts",
-    request_body = Refresh,
+    post, path = "/api/v1/auth/refresh", tag = "accounts", request_body = Refresh,
     responses((status = 200, description = "New tokens returned.", body = LoginReply))
 )]
 pub(crate) async fn refresh_login(
     State(app): State<App>,
     Body(body): Body<Refresh>,
-) -> Result<Json<LoginReply>, ApiError> {
+) -> Reply<LoginReply> {
     bounds::text("refresh_token", &body.refresh_token, 1, 1024)?;
     let tokens = app.auth().refresh(&body.refresh_token).await;
     Ok(Json(LoginReply::new(&app, tokens.map_err(from_auth)?)))
@@ -197,14 +195,15 @@ pub(crate) async fn refresh_login(
 ///
 /// Ends the login that the access token belongs to. Its tokens are invalid from then on.
 #[utoipa::path(
-    post, path = "/api/v1/auth/logout", operation_id = "logout", tag = "accounts",
+    post, path = "/api/v1/auth/logout", tag = "accounts",
     responses((status = 200, description = "Logged out.", body = Done))
 )]
-pub(crate) async fn logout(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-) -> Result<Json<Done>, ApiError> {
-    app.auth().logout(&caller).await.map_err(from_auth)?;
+pub(crate) async fn logout(call: Call) -> Reply<Done> {
+    call.app
+        .auth()
+        .logout(&call.caller)
+        .await
+        .map_err(from_auth)?;
     Ok(Json(Done::new("Logged out")))
 }
 
@@ -216,9 +215,9 @@ pub(crate) struct Me {
     /// Same as `name`.
     username: String,
     /// Role of the user.
-    role: RoleWord,
+    role: Role,
     /// Operations that the credentials permit.
-    scopes: Vec<ScopeWord>,
+    scopes: Vec<Scope>,
     /// Kind and ID of the credentials: `session:…` or `key:…`.
     via: String,
 }
@@ -227,15 +226,15 @@ pub(crate) struct Me {
 ///
 /// Returns the user whose credentials the request carries, and what they permit.
 #[utoipa::path(
-    get, path = "/api/v1/auth/me", operation_id = "get_me", tag = "accounts",
+    get, path = "/api/v1/auth/me", tag = "accounts",
     responses((status = 200, description = "Current user returned.", body = Me))
 )]
 pub(crate) async fn get_me(Authenticated(caller): Authenticated) -> Json<Me> {
     Json(Me {
         username: caller.name.clone(),
         name: caller.name,
-        role: caller.role.into(),
-        scopes: caller.scopes.into_iter().map(ScopeWord::from).collect(),
+        role: caller.role,
+        scopes: caller.scopes,
         via: caller.via,
     })
 }

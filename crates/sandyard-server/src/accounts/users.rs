@@ -3,17 +3,17 @@
 use axum::Json;
 use axum::extract::State;
 use sandyard_auth::UserChange;
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, Role};
 use sandyard_store::model::SandboxFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::view::{RoleWord, User};
-use crate::access::Authenticated;
+use super::view::User;
 use crate::app::App;
 use crate::audit;
 use crate::bounds::{self, BoundedInt};
-use crate::error::{ApiError, from_auth};
+use crate::call::Call;
+use crate::error::{ApiError, Reply, from_auth};
 use crate::extract::{Body, PathName};
 use crate::model::Done;
 
@@ -32,7 +32,7 @@ pub(crate) struct CreateUser {
     #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
     password: Option<String>,
     /// Role of the user (default `user`).
-    role: Option<RoleWord>,
+    role: Option<Role>,
     /// Maximum number of sandboxes.
     #[schema(schema_with = bounds::count_schema)]
     max_sandboxes: Option<BoundedInt<0, 1_000_000>>,
@@ -49,10 +49,10 @@ pub(crate) struct UserList {
 ///
 /// Returns all users, sorted by name. Requires the scope `admin`.
 #[utoipa::path(
-    get, path = "/users", operation_id = "list_users", tag = "accounts",
+    get, path = "/users", tag = "accounts",
     responses((status = 200, description = "Users returned.", body = UserList))
 )]
-pub(crate) async fn list_users(State(app): State<App>) -> Result<Json<UserList>, ApiError> {
+pub(crate) async fn list_users(State(app): State<App>) -> Reply<UserList> {
     let users = app.auth().list_users().await.map_err(from_auth)?;
     let users = users.into_iter().map(User::from).collect();
     Ok(Json(UserList { users }))
@@ -63,21 +63,20 @@ pub(crate) async fn list_users(State(app): State<App>) -> Result<Json<UserList>,
 /// Creates a user account. Without a password the user cannot log in, but can have API keys. Requires the scope
 /// `admin`.
 #[utoipa::path(
-    post, path = "/users", operation_id = "create_user", tag = "accounts",
-    request_body = CreateUser,
+    post, path = "/users", tag = "accounts", request_body = CreateUser,
     responses((status = 200, description = "User created.", body = User))
 )]
 pub(crate) async fn create_user(
     State(app): State<App>,
     Body(request): Body<CreateUser>,
-) -> Result<Json<User>, ApiError> {
+) -> Reply<User> {
     bounds::text("name", &request.name, 1, 63)?;
     bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
     audit::note_target(&request.name);
     let created = app.auth().create_user(
         &request.name,
         request.password.as_deref(),
-        request.role.unwrap_or(RoleWord::User).into(),
+        request.role.unwrap_or(Role::User),
         request.max_sandboxes.map(|count| count.0),
     );
     Ok(Json(created.await.map_err(from_auth)?.into()))
@@ -87,14 +86,11 @@ pub(crate) async fn create_user(
 ///
 /// Returns one user account. Requires the scope `admin`.
 #[utoipa::path(
-    get, path = "/users/{name}", operation_id = "get_user", tag = "accounts",
+    get, path = "/users/{name}", tag = "accounts",
     params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "User returned.", body = User))
 )]
-pub(crate) async fn get_user(
-    State(app): State<App>,
-    PathName(name): PathName,
-) -> Result<Json<User>, ApiError> {
+pub(crate) async fn get_user(State(app): State<App>, PathName(name): PathName) -> Reply<User> {
     Ok(Json(
         app.auth().user(&name).await.map_err(from_auth)?.into(),
     ))
@@ -107,7 +103,7 @@ pub(crate) struct ChangeUser {
     #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
     password: Option<String>,
     /// New role of the user.
-    role: Option<RoleWord>,
+    role: Option<Role>,
     /// Whether to disable the account: the user can then neither log in nor use keys.
     disabled: Option<bool>,
     /// Maximum number of sandboxes.
@@ -120,7 +116,7 @@ pub(crate) struct ChangeUser {
 /// Changes the password, role, quota or status of a user; fields that are left out stay as they are. A new password
 /// ends all logins of the user. The last enabled admin cannot be disabled or demoted. Requires the scope `admin`.
 #[utoipa::path(
-    patch, path = "/users/{name}", operation_id = "change_user", tag = "accounts",
+    patch, path = "/users/{name}", tag = "accounts",
     params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
     request_body = ChangeUser,
     responses((status = 200, description = "User changed.", body = User))
@@ -129,10 +125,10 @@ pub(crate) async fn change_user(
     State(app): State<App>,
     PathName(name): PathName,
     Body(request): Body<ChangeUser>,
-) -> Result<Json<User>, ApiError> {
+) -> Reply<User> {
     bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
     let change = UserChange {
-        role: request.role.map(Into::into),
+        role: request.role,
         is_disabled: request.disabled,
         max_sandboxes: request.max_sandboxes.map(|count| Some(count.0)),
     };
@@ -158,35 +154,41 @@ pub(crate) async fn change_user(
 /// Deletes a user with all keys and logins. Fails with 409 while the user owns sandboxes or volumes, because a later
 /// user of the same name would get them. Requires the scope `admin`.
 #[utoipa::path(
-    delete, path = "/users/{name}", operation_id = "delete_user", tag = "accounts",
+    delete, path = "/users/{name}", tag = "accounts",
     params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "User deleted.", body = Done))
 )]
-pub(crate) async fn delete_user(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(name): PathName,
-) -> Result<Json<Done>, ApiError> {
-    let user = app.auth().user(&name).await.map_err(from_auth)?;
+pub(crate) async fn delete_user(call: Call, PathName(name): PathName) -> Reply<Done> {
+    let user = call.app.auth().user(&name).await.map_err(from_auth)?;
     let filter = SandboxFilter {
         owner: Some(user.name),
         limit: 1,
         ..SandboxFilter::default()
     };
-    if !app.service().list(&caller, filter).await?.items.is_empty() {
+    if !call
+        .service()
+        .list(&call.caller, filter)
+        .await?
+        .items
+        .is_empty()
+    {
         return Err(ApiError::new(
             ErrorKind::Conflict,
             format!("user `{name}` still has sandboxes"),
         )
         .hint("delete them first, or disable the user"));
     }
-    if app.service().has_volumes(&name).await? {
+    if call.service().has_volumes(&name).await? {
         return Err(ApiError::new(
             ErrorKind::Conflict,
             format!("user `{name}` still has volumes"),
         )
         .hint("delete them first (GET /volumes?user_id= lists them), or disable the user"));
     }
-    app.auth().delete_user(&name).await.map_err(from_auth)?;
+    call.app
+        .auth()
+        .delete_user(&name)
+        .await
+        .map_err(from_auth)?;
     Ok(Json(Done::new(format!("User {name} deleted"))))
 }

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::Caller;
 use sandyard_service::{ForkRequest, ServiceError};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::bounds::{self, LifeSeconds, MetadataValue};
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
 
@@ -24,8 +22,7 @@ pub(crate) struct Snapshot {
 
 /// Keeps the sandbox's files as a template.
 pub(crate) async fn snapshot_sandbox(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     name: &str,
     request: Snapshot,
 ) -> Result<TemplateView, ApiError> {
@@ -43,7 +40,8 @@ pub(crate) async fn snapshot_sandbox(
         )
         .into());
     }
-    let template = app.service().snapshot(caller, name, &request.name).await?;
+    let service = call.service();
+    let template = service.snapshot(&call.caller, name, &request.name).await?;
     Ok(template.into())
 }
 
@@ -63,9 +61,7 @@ pub(crate) struct Fork {
 
 /// Creates another sandbox from the files of this one.
 pub(crate) async fn fork_sandbox(
-    app: &App,
-    caller: &Caller,
-    links: &Links,
+    call: &Call,
     name: &str,
     request: Fork,
 ) -> Result<SandboxReply, ApiError> {
@@ -80,6 +76,6 @@ pub(crate) async fn fork_sandbox(
             .transpose()?,
         timeout: request.timeout.map(LifeSeconds::as_duration),
     };
-    let sandbox = app.service().fork(caller, name, fork).await?;
-    Ok(SandboxReply::new(&sandbox, links, "Sandbox forked"))
+    let sandbox = call.service().fork(&call.caller, name, fork).await?;
+    Ok(SandboxReply::new(&sandbox, &call, "Sandbox forked"))
 }

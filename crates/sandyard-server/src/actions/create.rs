@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::Caller;
 use sandyard_core::bounds::{MAX_ALIAS, MAX_TEMPLATE};
 use sandyard_service::{CreateRequest, MountRequest, PartialLimits, ServiceError};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::audit;
 use crate::bounds::{self, BoundedInt, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::IdempotencyKey;
-use crate::links::Links;
 use crate::model::network::{self, NetworkRequest, PolicyDefaults};
 use crate::model::sandbox::{SandboxReply, TimeoutActionWord};
 
@@ -149,16 +147,14 @@ impl CreateSandbox {
 
 /// Creates the sandbox and describes it.
 pub(crate) async fn create_sandbox(
-    app: &App,
-    caller: &Caller,
-    links: &Links,
+    call: &Call,
     key: IdempotencyKey,
     request: CreateSandbox,
 ) -> Result<SandboxReply, ApiError> {
-    let request = request.into_request(key, PolicyDefaults::from(app))?;
-    let sandbox = app.service().create(caller, request).await?;
+    let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
+    let sandbox = call.service().create(&call.caller, request).await?;
     audit::note_target(sandbox.id.as_str());
-    Ok(SandboxReply::new(&sandbox, links, "Sandbox created"))
+    Ok(SandboxReply::new(&sandbox, &call, "Sandbox created"))
 }
 
 fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {

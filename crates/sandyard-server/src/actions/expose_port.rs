@@ -4,10 +4,9 @@ use sandyard_core::{Caller, SandboxId, Scope};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::bounds::{self, PortNumber};
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::links::Links;
 
 /// Request for the URL of a port.
@@ -41,20 +40,14 @@ pub(crate) struct PortReply {
 }
 
 /// Wakes the sandbox and gives the URL of a port. Nothing needs to listen there yet.
-pub(crate) async fn expose_port(
-    app: &App,
-    caller: &Caller,
-    links: &Links,
-    request: ExposePort,
-) -> Result<PortReply, ApiError> {
-    let name = sandbox_name(&request.sandbox_id)?;
-    let live = app.service().live(caller, name).await?;
+pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> Result<PortReply, ApiError> {
+    let live = call.live(&request.sandbox_id).await?;
     let port = request.port.get();
     let id = &live.sandbox.id;
     Ok(PortReply {
         success: true,
-        url: links.port(id, port),
-        signed_url: signed_url(caller, links, id, port),
+        url: call.links.port(id, port),
+        signed_url: signed_url(&call.caller, &call.links, id, port),
         port,
         public: live.sandbox.public_ports.contains(&port),
         message: format!("Port {port} is reached at this URL"),

@@ -1,12 +1,11 @@
 //! Sets a sandbox's timeout.
 
-use sandyard_core::Caller;
 use sandyard_service::{ServiceError, TimeoutRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::bounds::{self, LifeSeconds};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::model::sandbox::TimeoutActionWord;
@@ -41,8 +40,7 @@ pub(crate) struct TimeoutReply {
 
 /// Sets the timeout and tells when it ends.
 pub(crate) async fn set_timeout(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     request: SetTimeout,
 ) -> Result<TimeoutReply, ApiError> {
     let name = sandbox_name(&request.sandbox_id)?;
@@ -56,8 +54,8 @@ pub(crate) async fn set_timeout(
         action: request.action.map(Into::into),
         expiry: None,
     };
-    let service = app.service();
-    let sandbox = service.set_timeout(caller, name, change).await?;
+    let service = call.service();
+    let sandbox = service.set_timeout(&call.caller, name, change).await?;
     Ok(TimeoutReply {
         success: true,
         message: format!("Timeout set to {} seconds", timeout.0),

@@ -1,11 +1,11 @@
 //! Writes a text file.
 
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::model::Done;
@@ -29,11 +29,7 @@ pub(crate) struct WriteFile {
 }
 
 /// Writes the file, with the folders above it.
-pub(crate) async fn write_file(
-    app: &App,
-    caller: &Caller,
-    request: WriteFile,
-) -> Result<Done, ApiError> {
+pub(crate) async fn write_file(call: &Call, request: WriteFile) -> Result<Done, ApiError> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let Some(content) = request.content else {
@@ -43,7 +39,7 @@ pub(crate) async fn write_file(
                 .field(Some("content".to_owned())),
         );
     };
-    let live = app.service().live(caller, name).await?;
+    let live = call.live(name).await?;
     let bytes = content.len();
     let written = live.agent.write_file(&path, content).await?;
     Ok(Done::new(format!(

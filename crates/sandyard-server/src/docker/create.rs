@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
-use sandyard_core::Caller;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_TEMPLATE};
 use sandyard_service::{CreateRequest, PartialLimits, Sandbox, ServiceError};
 use serde::Deserialize;
@@ -13,10 +11,9 @@ use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, Schema, Type}
 
 use super::view::Container;
 use super::workspace;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, CpuLimit, MemoryLimit, PortNumber};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, IdempotencyKey};
 
 /// Maximum number of ports in a request.
@@ -142,28 +139,27 @@ fn ports_schema() -> Object {
 /// Creates a sandbox with a directory `/workspace` for the files of a project, and waits until it is running. Send an
 /// `Idempotency-Key` header to make a retry return the same sandbox.
 #[utoipa::path(
-    post, path = "/api/sandboxes", operation_id = "create_container", tag = "docker",
-    params(IdempotencyKey), request_body = CreateContainer,
+    post, path = "/api/sandboxes", tag = "docker", params(IdempotencyKey), request_body = CreateContainer,
     responses((status = 200, description = "Sandbox created and running.", body = Container))
 )]
 pub(crate) async fn create_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     key: IdempotencyKey,
     Body(request): Body<CreateContainer>,
-) -> Result<Json<Container>, ApiError> {
+) -> Reply<Container> {
     let request = request.into_request(key)?;
-    let sandbox = app.service().create(&caller, request).await?;
+    let sandbox = call.service().create(&call.caller, request).await?;
     crate::audit::note_target(sandbox.id.as_str());
-    if let Err(error) = make_workspace(&app, &caller, &sandbox).await {
+    if let Err(error) = make_workspace(&call, &sandbox).await {
         // The sandbox exists; the first command tries to create the directory again.
         tracing::warn!(sandbox.id = %sandbox.id, error = %error.error, "No workspace yet in `{}`", sandbox.id);
     }
-    let sandbox = app.service().with_template_label(&caller, sandbox).await?;
+    let service = call.service();
+    let sandbox = service.with_template_label(&call.caller, sandbox).await?;
     Ok(Json(sandbox.into()))
 }
 
-async fn make_workspace(app: &App, caller: &Caller, sandbox: &Sandbox) -> Result<(), ApiError> {
-    let live = app.service().live(caller, sandbox.id.as_str()).await?;
-    workspace::ensure(app, caller, &live).await
+async fn make_workspace(call: &Call, sandbox: &Sandbox) -> Result<(), ApiError> {
+    let live = call.live(sandbox.id.as_str()).await?;
+    workspace::ensure(call, &live).await
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_service::{Command, RunRequest};
@@ -11,9 +10,8 @@ use utoipa::ToSchema;
 
 use super::view::WORKSPACE;
 use super::workspace;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
 use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
@@ -50,20 +48,18 @@ pub(crate) struct ExecuteReply {
 /// Runs a program in `/workspace` and returns its output and exit code when it ends. A non-zero exit code is not an
 /// error.
 #[utoipa::path(
-    post, path = "/api/sandboxes/{id}/execute", operation_id = "execute_in_container", tag = "docker",
-    params(SandboxName), request_body = Execute,
+    post, path = "/api/sandboxes/{id}/execute", tag = "docker", params(SandboxName), request_body = Execute,
     responses((status = 200, description = "Command finished.", body = ExecuteReply))
 )]
 pub(crate) async fn execute_in_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(request): Body<Execute>,
 ) -> Result<Response, ApiError> {
     let command = argv(request.command)?;
     let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
     bounds::path("workdir", &workdir)?;
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    let sandbox = call.inspect(&name.id).await?;
     // In this dialect a stopped sandbox stays stopped; a paused one wakes as everywhere.
     if sandbox.status == SandboxStatus::Stopped {
         return Err(ApiError::new(
@@ -72,9 +68,9 @@ pub(crate) async fn execute_in_container(
         )
         .hint("POST /api/sandboxes/{id}/start starts it"));
     }
-    let live = app.service().live(&caller, sandbox.id.as_str()).await?;
+    let live = call.live(sandbox.id.as_str()).await?;
     if workdir.starts_with(WORKSPACE) {
-        workspace::ensure(&app, &caller, &live).await?;
+        workspace::ensure(&call, &live).await?;
     }
     let run_request = RunRequest {
         cwd: Some(workdir),
@@ -82,9 +78,9 @@ pub(crate) async fn execute_in_container(
         max_output: Some(MAX_OUTPUT),
         ..RunRequest::new(Command::Argv(command))
     };
-    let output = app
-        .service()
-        .run_command(&caller, &live, run_request)
+    let service = call.service();
+    let output = service
+        .run_command(&call.caller, &live, run_request)
         .await?;
     let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
     Ok(StreamedObject::default()

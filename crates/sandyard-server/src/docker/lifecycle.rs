@@ -1,15 +1,13 @@
 //! `POST /api/sandboxes/{id}/start`, `/stop`, `POST /api/sandboxes/cleanup`, `DELETE /api/sandboxes/{id}`.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_core::ErrorKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Query, SandboxName};
 use crate::model::Done;
 
@@ -17,16 +15,11 @@ use crate::model::Done;
 ///
 /// Starts a stopped sandbox, or resumes a paused one. Starting a running sandbox succeeds.
 #[utoipa::path(
-    post, path = "/api/sandboxes/{id}/start", operation_id = "start_container", tag = "docker",
-    params(SandboxName),
+    post, path = "/api/sandboxes/{id}/start", tag = "docker", params(SandboxName),
     responses((status = 200, description = "Sandbox running.", body = Done))
 )]
-pub(crate) async fn start_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<Done>, ApiError> {
-    let sandbox = app.service().resume(&caller, &name.id).await?;
+pub(crate) async fn start_container(call: Call, name: SandboxName) -> Reply<Done> {
+    let sandbox = call.service().resume(&call.caller, &name.id).await?;
     Ok(Json(Done::new(format!("Sandbox {} started", sandbox.id))))
 }
 
@@ -34,16 +27,11 @@ pub(crate) async fn start_container(
 ///
 /// Ends all processes of a sandbox and keeps its files. Stopping a stopped sandbox succeeds.
 #[utoipa::path(
-    post, path = "/api/sandboxes/{id}/stop", operation_id = "stop_container", tag = "docker",
-    params(SandboxName),
+    post, path = "/api/sandboxes/{id}/stop", tag = "docker", params(SandboxName),
     responses((status = 200, description = "Sandbox stopped.", body = Done))
 )]
-pub(crate) async fn stop_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<Done>, ApiError> {
-    let sandbox = app.service().stop(&caller, &name.id).await?;
+pub(crate) async fn stop_container(call: Call, name: SandboxName) -> Reply<Done> {
+    let sandbox = call.service().stop(&call.caller, &name.id).await?;
     Ok(Json(Done::new(format!("Sandbox {} stopped", sandbox.id))))
 }
 
@@ -71,18 +59,16 @@ pub(crate) struct CleanupReply {
 ///
 /// Deletes the caller's sandboxes that have been stopped for longer than `hours`.
 #[utoipa::path(
-    post, path = "/api/sandboxes/cleanup", operation_id = "clean_up_containers", tag = "docker",
-    params(CleanupQuery),
+    post, path = "/api/sandboxes/cleanup", tag = "docker", params(CleanupQuery),
     responses((status = 200, description = "Old stopped sandboxes deleted.", body = CleanupReply))
 )]
 pub(crate) async fn clean_up_containers(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<CleanupQuery>,
-) -> Result<Json<CleanupReply>, ApiError> {
+) -> Reply<CleanupReply> {
     let hours = query.hours.unwrap_or(24.0);
     bounds::number("hours", hours, 0.0, 87_600.0)?;
-    let removed = app.service().clean_up(&caller, hours).await?;
+    let removed = call.service().clean_up(&call.caller, hours).await?;
     Ok(Json(CleanupReply {
         success: true,
         message: format!("{} sandboxes removed", removed.len()),
@@ -102,25 +88,23 @@ pub(crate) struct RemoveQuery {
 ///
 /// Deletes a sandbox with its files, including `/workspace`.
 #[utoipa::path(
-    delete, path = "/api/sandboxes/{id}", operation_id = "delete_container", tag = "docker",
-    params(SandboxName, RemoveQuery),
+    delete, path = "/api/sandboxes/{id}", tag = "docker", params(SandboxName, RemoveQuery),
     responses((status = 200, description = "Sandbox deleted.", body = Done))
 )]
 pub(crate) async fn delete_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<RemoveQuery>,
-) -> Result<Json<Done>, ApiError> {
+) -> Reply<Done> {
     if query.remove_volume == Some(false) {
         // The caller wants to keep the files, which is not possible: reject the request instead of deleting them.
-        app.service().inspect(&caller, &name.id).await?;
+        call.inspect(&name.id).await?;
         return Err(ApiError::new(
             ErrorKind::Conflict,
             "the files live in the sandbox and cannot outlive it",
         )
         .hint("stop the sandbox to keep them, or take a snapshot first"));
     }
-    let sandbox = app.service().delete(&caller, &name.id).await?;
+    let sandbox = call.service().delete(&call.caller, &name.id).await?;
     Ok(Json(Done::new(format!("Sandbox {} deleted", sandbox.id))))
 }

@@ -1,7 +1,6 @@
 //! `GET /api/sandboxes` and `GET /api/sandboxes/{id}`.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_core::SandboxStatus;
 use sandyard_core::bounds::MAX_PROJECT;
 use sandyard_service::{SandboxFilter, ServiceError};
@@ -9,10 +8,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::Container;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, SandboxName};
 
 /// Query of a list of sandboxes.
@@ -28,15 +26,13 @@ pub(crate) struct ContainerQuery {
 ///
 /// Returns the caller's sandboxes, newest first, at most 1,000.
 #[utoipa::path(
-    get, path = "/api/sandboxes", operation_id = "list_containers", tag = "docker",
-    params(ContainerQuery),
+    get, path = "/api/sandboxes", tag = "docker", params(ContainerQuery),
     responses((status = 200, description = "Sandboxes returned.", body = Vec<Container>))
 )]
 pub(crate) async fn list_containers(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<ContainerQuery>,
-) -> Result<Json<Vec<Container>>, ApiError> {
+) -> Reply<Vec<Container>> {
     bounds::optional_text(
         "project_name",
         query.project_name.as_deref(),
@@ -47,8 +43,9 @@ pub(crate) async fn list_containers(
         project: query.project_name,
         ..SandboxFilter::default()
     };
-    let page = app.service().list(&caller, filter).await?;
-    let sandboxes = app.service().with_template_labels(&caller, page.items);
+    let page = call.service().list(&call.caller, filter).await?;
+    let service = call.service();
+    let sandboxes = service.with_template_labels(&call.caller, page.items);
     Ok(Json(
         sandboxes.await?.into_iter().map(Container::from).collect(),
     ))
@@ -58,20 +55,16 @@ pub(crate) async fn list_containers(
 ///
 /// Returns one sandbox. A deleted sandbox is not found.
 #[utoipa::path(
-    get, path = "/api/sandboxes/{id}", operation_id = "get_container", tag = "docker",
-    params(SandboxName),
+    get, path = "/api/sandboxes/{id}", tag = "docker", params(SandboxName),
     responses((status = 200, description = "Sandbox returned.", body = Container))
 )]
-pub(crate) async fn get_container(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<Container>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+pub(crate) async fn get_container(call: Call, name: SandboxName) -> Reply<Container> {
+    let sandbox = call.inspect(&name.id).await?;
     // This dialect has no status for a deleted sandbox.
     if sandbox.status == SandboxStatus::Deleted {
         return Err(ServiceError::no_sandbox(&name.id).into());
     }
-    let sandbox = app.service().with_template_label(&caller, sandbox).await?;
+    let service = call.service();
+    let sandbox = service.with_template_label(&call.caller, sandbox).await?;
     Ok(Json(sandbox.into()))
 }

@@ -1,16 +1,15 @@
 //! The directory `/workspace`, which every sandbox of this dialect has.
 
 use sandyard_agent_client::wire::Code;
-use sandyard_core::Caller;
 use sandyard_service::{Command, Live, RunRequest};
 
 use super::view::WORKSPACE;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 
 /// Creates the directory for the sandbox's user, unless it exists. The agent creates it as its user; if the user may
 /// not write to `/`, root creates it.
-pub(crate) async fn ensure(app: &App, caller: &Caller, live: &Live) -> Result<(), ApiError> {
+pub(crate) async fn ensure(call: &Call, live: &Live) -> Result<(), ApiError> {
     match live.agent.make_dir(WORKSPACE).await {
         Ok(_) => return Ok(()),
         Err(error) if error.code() == Some(Code::AlreadyExists) => return Ok(()),
@@ -29,7 +28,9 @@ pub(crate) async fn ensure(app: &App, caller: &Caller, live: &Live) -> Result<()
             cwd: Some("/".to_owned()),
             ..RunRequest::new(Command::Argv(argv))
         };
-        app.service().run_command(caller, live, request).await?;
+        call.service()
+            .run_command(&call.caller, live, request)
+            .await?;
     }
     Ok(())
 }

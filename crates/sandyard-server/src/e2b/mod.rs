@@ -17,6 +17,8 @@ mod error;
 mod volumes;
 
 pub(crate) use dispatch::{PREFIX, dispatch};
+#[cfg(test)]
+pub(crate) use error::status_of;
 pub(crate) use error::{E2bError, translate};
 
 use crate::route::Route;

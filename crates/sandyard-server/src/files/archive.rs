@@ -4,7 +4,6 @@ use std::io;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -13,16 +12,14 @@ use sandyard_agent_client::InputTo;
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
 use sandyard_core::ErrorKind;
 use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
-use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use utoipa::ToSchema;
 
 use super::content::{broke_off, disposition, read_body};
 use super::raw::FileQuery;
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Query, SandboxName};
+use crate::model::Done;
 use crate::stream::Child;
 
 /// Time limit of a copy.
@@ -45,38 +42,28 @@ cd -- "$(dirname -- "$1")" && exec tar -c -f - -- "$(basename -- "$1")""#;
 /// Exit code of the script above if there is nothing to pack.
 const NO_INPUT: i32 = 66;
 
-/// Confirmation that the archive was unpacked.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Copied {
-    /// Always `true`; a failed request has an error status instead.
-    success: bool,
-    /// Summary of the result for people.
-    message: String,
-}
-
 /// Upload a tar archive
 ///
 /// Unpacks the tar archive in the request body below `path`. The archive may be compressed with gzip, bzip2, xz or
 /// zstd.
-#[utoipa::path(post, path = "/api/sandboxes/{id}/copy-to", operation_id = "copy_to", tag = "docker",
-    params(SandboxName, FileQuery),
+#[utoipa::path(
+    post, path = "/api/sandboxes/{id}/copy-to", tag = "docker", params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
-    responses(
-        (status = 200, description = "Archive unpacked.", body = Copied)))]
+    responses((status = 200, description = "Archive unpacked.", body = Done))
+)]
 pub(super) async fn copy_to(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     body: Body,
-) -> Result<Json<Copied>, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
-    let upload = read_body(&app, body);
+) -> Reply<Done> {
+    let live = query.open(&call, &name).await?;
+    let upload = read_body(&call.app, body);
     let count = upload.count();
     let mut reader = upload.into_reader();
     let first = read_chunk(&mut reader).await.map_err(broke_off)?;
     let request = script(UNPACK, &[&query.path, filter_of(&first)], &query);
-    let mut child = Child::start(app.service(), &caller, live, request).await?;
+    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
     let mut input = child
         .agent()
         .open_input(child.selector(), InputTo::Stdin)
@@ -105,28 +92,25 @@ pub(super) async fn copy_to(
         },
     }?;
     check_end(&end, &errors, &query.path)?;
-    Ok(Json(Copied {
-        success: true,
-        message: format!("{} bytes unpacked in `{}`", count.get(), query.path),
-    }))
+    let unpacked = format!("{} bytes unpacked in `{}`", count.get(), query.path);
+    Ok(Json(Done::new(unpacked)))
 }
 
 /// Download a file or directory as a tar archive
 ///
 /// Returns a file, or a directory with everything in it, as a tar archive.
-#[utoipa::path(post, path = "/api/sandboxes/{id}/copy-from", operation_id = "copy_from", tag = "docker",
-    params(SandboxName, FileQuery),
-    responses(
-        (status = 200, description = "Archive returned.", content_type = "application/x-tar")))]
+#[utoipa::path(
+    post, path = "/api/sandboxes/{id}/copy-from", tag = "docker", params(SandboxName, FileQuery),
+    responses((status = 200, description = "Archive returned.", content_type = "application/x-tar"))
+)]
 pub(super) async fn copy_from(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+    let live = query.open(&call, &name).await?;
     let request = script(PACK, &[&query.path], &query);
-    let child = Child::start(app.service(), &caller, live, request).await?;
+    let child = Child::start(call.service(), &call.caller, live, request).await?;
     let mut packing = Packing {
         child,
         errors: Vec::new(),

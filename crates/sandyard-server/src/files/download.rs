@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
@@ -11,11 +10,10 @@ use utoipa::ToSchema;
 
 use super::content::send_file;
 use super::text::{WholeFile, read_whole};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
+use crate::extract::Body;
 use crate::streamed_json::StreamedObject;
 
 /// Form of a download: `text` in a JSON object, `bytes` or `stream` unchanged.
@@ -64,26 +62,22 @@ pub(super) struct TextFile {
 /// Download a file as text or bytes
 ///
 /// Returns a file in the requested `format`: as text in a JSON object (up to 32 MiB of UTF-8), or unchanged.
-#[utoipa::path(post, path = "/sandboxes/download-file", operation_id = "download_file", tag = "files",
-    request_body = DownloadRequest,
-    responses(
-        (status = 200, description = "File content returned.", content(
-            (TextFile = "application/json"), (Vec<u8> = "application/octet-stream")))))]
+#[utoipa::path(
+    post, path = "/sandboxes/download-file", tag = "files", request_body = DownloadRequest,
+    responses((status = 200, description = "File content returned.", content(
+        (TextFile = "application/json"), (Vec<u8> = "application/octet-stream"))))
+)]
 pub(super) async fn download_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(request): Body<DownloadRequest>,
 ) -> Result<Response, ApiError> {
     if request.format != Format::Text {
-        return send(&app, &caller, &request).await;
+        return send(&call, &request).await;
     }
     bounds::path("file_path", &request.file_path)?;
-    let live = app
-        .service()
-        .live(&caller, sandbox_name(&request.sandbox_id)?)
-        .await?;
-    let max = app.settings().max_json_bytes;
-    let read = read_whole(&app, &caller, &live.agent, &request.file_path, max).await?;
+    let live = call.live(&request.sandbox_id).await?;
+    let max = call.app.settings().max_json_bytes;
+    let read = read_whole(&call, &live.agent, &request.file_path, max).await?;
     let Some(WholeFile { content, memory }) = read else {
         let text = format!("the file has more than {max} bytes, the limit of a JSON response");
         return Err(ServiceError::new(ErrorKind::TooLarge, text)
@@ -105,28 +99,20 @@ pub(super) async fn download_file(
 /// Download a file as a stream
 ///
 /// Returns a file of any size unchanged, whatever `format` says.
-#[utoipa::path(post, path = "/sandboxes/download-file-stream", operation_id = "download_file_stream", tag = "files",
-    request_body = DownloadRequest,
-    responses(
-        (status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
+#[utoipa::path(
+    post, path = "/sandboxes/download-file-stream", tag = "files", request_body = DownloadRequest,
+    responses((status = 200, description = "File content returned.", content_type = "application/octet-stream"))
+)]
 pub(super) async fn download_file_stream(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(request): Body<DownloadRequest>,
 ) -> Result<Response, ApiError> {
-    send(&app, &caller, &request).await
+    send(&call, &request).await
 }
 
-async fn send(
-    app: &App,
-    caller: &sandyard_core::Caller,
-    request: &DownloadRequest,
-) -> Result<Response, ApiError> {
+async fn send(call: &Call, request: &DownloadRequest) -> Result<Response, ApiError> {
     bounds::path("file_path", &request.file_path)?;
-    let live = app
-        .service()
-        .live(caller, sandbox_name(&request.sandbox_id)?)
-        .await?;
+    let live = call.live(&request.sandbox_id).await?;
     let file = live.agent.read_file(&request.file_path).await?;
     Ok(send_file(live, file, &request.file_path))
 }

@@ -1,17 +1,16 @@
 //! Names and attributes of files: list, stat, rename, remove, create a folder.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::raw::{FileQuery, agent_for};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, Query, SandboxName};
+use crate::model::Done;
 
 /// File, directory or symbolic link.
 #[derive(Debug, Serialize, ToSchema)]
@@ -103,19 +102,18 @@ pub(super) struct DepthQuery {
 /// List a directory
 ///
 /// Returns the entries of a directory, down to `depth` levels.
-#[utoipa::path(get, path = "/sandboxes/{id}/files/list", operation_id = "list_files", tag = "files",
-    params(SandboxName, FileQuery, DepthQuery),
-    responses(
-        (status = 200, description = "Directory entries returned.", body = Listing)))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files/list", tag = "files", params(SandboxName, FileQuery, DepthQuery),
+    responses((status = 200, description = "Directory entries returned.", body = Listing))
+)]
 pub(super) async fn list_files(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     Query(DepthQuery { depth }): Query<DepthQuery>,
-) -> Result<Json<Listing>, ApiError> {
+) -> Reply<Listing> {
     let depth = depth.map_or(1, |depth| u32::try_from(depth.0).unwrap_or(1));
-    let live = query.open(&app, &caller, &name).await?;
+    let live = query.open(&call, &name).await?;
     let entries = query.agent(&live).list_dir(&query.path, depth).await?;
     Ok(Json(Listing {
         success: true,
@@ -127,17 +125,16 @@ pub(super) async fn list_files(
 /// Get information about a file
 ///
 /// Returns type, size, permissions, owner and modification time of a file or directory.
-#[utoipa::path(get, path = "/sandboxes/{id}/files/stat", operation_id = "stat_file", tag = "files",
-    params(SandboxName, FileQuery),
-    responses(
-        (status = 200, description = "Information about the file returned.", body = OneEntry)))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files/stat", tag = "files", params(SandboxName, FileQuery),
+    responses((status = 200, description = "Information about the file returned.", body = OneEntry))
+)]
 pub(super) async fn stat_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
-) -> Result<Json<OneEntry>, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+) -> Reply<OneEntry> {
+    let live = query.open(&call, &name).await?;
     let entry = query.agent(&live).stat(&query.path).await?;
     Ok(Json(entry.into()))
 }
@@ -145,17 +142,16 @@ pub(super) async fn stat_file(
 /// Create a directory at a path
 ///
 /// Creates a directory with its missing parents.
-#[utoipa::path(post, path = "/sandboxes/{id}/files/mkdir", operation_id = "make_folder", tag = "files",
-    params(SandboxName, FileQuery),
-    responses(
-        (status = 200, description = "Directory created.", body = OneEntry)))]
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/files/mkdir", tag = "files", params(SandboxName, FileQuery),
+    responses((status = 200, description = "Directory created.", body = OneEntry))
+)]
 pub(super) async fn make_folder(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
-) -> Result<Json<OneEntry>, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+) -> Reply<OneEntry> {
+    let live = query.open(&call, &name).await?;
     let entry = query.agent(&live).make_dir(&query.path).await?;
     Ok(Json(entry.into()))
 }
@@ -179,52 +175,37 @@ pub(super) struct RenameRequest {
 /// Move a file or directory
 ///
 /// Moves or renames a file or directory within a sandbox.
-#[utoipa::path(post, path = "/sandboxes/{id}/files/rename", operation_id = "rename_file", tag = "files",
-    params(SandboxName),
-    request_body = RenameRequest,
-    responses(
-        (status = 200, description = "File or directory moved; its entry at the new path is returned.", body = OneEntry)))]
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/files/rename", tag = "files", params(SandboxName), request_body = RenameRequest,
+    responses((status = 200, description = "File or directory moved; its entry at the new path is returned.", body = OneEntry))
+)]
 pub(super) async fn rename_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(request): Body<RenameRequest>,
-) -> Result<Json<OneEntry>, ApiError> {
+) -> Reply<OneEntry> {
     bounds::path("from", &request.from)?;
     bounds::path("to", &request.to)?;
     bounds::optional_text("user", request.user.as_deref(), 1, 64)?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = call.live(&name.id).await?;
     let agent = agent_for(&live, request.user.as_deref());
     let entry = agent.rename(&request.from, &request.to).await?;
     Ok(Json(entry.into()))
 }
 
-/// Confirmation that the path was deleted.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Removed {
-    /// Always `true`; a failed request has an error status instead.
-    success: bool,
-    /// Summary of the result for people.
-    message: String,
-}
-
 /// Delete a file or directory
 ///
 /// Deletes a file, or a directory with everything in it. Deleting a path that does not exist succeeds.
-#[utoipa::path(delete, path = "/sandboxes/{id}/files", operation_id = "remove_file", tag = "files",
-    params(SandboxName, FileQuery),
-    responses(
-        (status = 200, description = "File or directory deleted.", body = Removed)))]
+#[utoipa::path(
+    delete, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
+    responses((status = 200, description = "File or directory deleted.", body = Done))
+)]
 pub(super) async fn remove_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
-) -> Result<Json<Removed>, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+) -> Reply<Done> {
+    let live = query.open(&call, &name).await?;
     query.agent(&live).remove(&query.path).await?;
-    Ok(Json(Removed {
-        success: true,
-        message: format!("`{}` deleted", query.path),
-    }))
+    Ok(Json(Done::new(format!("`{}` deleted", query.path))))
 }

@@ -3,7 +3,6 @@
 use std::io;
 
 use axum::Json;
-use axum::extract::State;
 use futures_util::TryStreamExt;
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
@@ -12,11 +11,10 @@ use utoipa::ToSchema;
 
 use super::content::Upload;
 use super::write_result::FileWriteResult;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
+use crate::call::Call;
+use crate::error::Reply;
+use crate::extract::Body;
 use crate::url_client::FetchedUrl;
 
 /// Request to write a file from a URL.
@@ -38,25 +36,21 @@ pub(super) struct FromUrlRequest {
 ///
 /// Downloads a URL on the server and writes the content to a file in the sandbox. Only public addresses are allowed,
 /// also after redirects; at most five redirects are followed.
-#[utoipa::path(post, path = "/sandboxes/upload-file-from-url", operation_id = "upload_file_from_url", tag = "files",
-    request_body = FromUrlRequest,
-    responses(
-        (status = 200, description = "File written.", body = FileWriteResult)))]
+#[utoipa::path(
+    post, path = "/sandboxes/upload-file-from-url", tag = "files", request_body = FromUrlRequest,
+    responses((status = 200, description = "File written.", body = FileWriteResult))
+)]
 pub(super) async fn upload_file_from_url(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(request): Body<FromUrlRequest>,
-) -> Result<Json<FileWriteResult>, ApiError> {
+) -> Reply<FileWriteResult> {
     bounds::path("file_path", &request.file_path)?;
-    let live = app
-        .service()
-        .live(&caller, sandbox_name(&request.sandbox_id)?)
-        .await?;
-    let FetchedUrl { response, size } = app.url_client()?.get("url", &request.url).await?;
+    let live = call.live(&request.sandbox_id).await?;
+    let FetchedUrl { response, size } = call.app.url_client()?.get("url", &request.url).await?;
     let chunks = response
         .bytes_stream()
         .map_err(|error| io::Error::other(error.without_url()));
-    let upload = Upload::new(&app, chunks);
+    let upload = Upload::new(&call.app, chunks);
     upload.check_size(size)?;
     let written = upload.write(&live.agent, &request.file_path).await;
     written.map(Json).map_err(|error| match error.kind {

@@ -39,6 +39,7 @@ pub(crate) use text::{WholeFile, read_whole};
 
 /// The routes of files.
 pub(crate) fn routes() -> Vec<Route> {
+    let admin = Access::Scope(Scope::Admin);
     let used = Access::Scope(Scope::Use);
     vec![
         route(used, routes!(raw::get_file)),
@@ -56,9 +57,6 @@ pub(crate) fn routes() -> Vec<Route> {
         route(used, routes!(to_url::download_to_presigned_url)),
         route(used, routes!(archive::copy_to)),
         route(used, routes!(archive::copy_from)),
-        route(
-            Access::Scope(Scope::Admin),
-            routes!(template::import_template),
-        ),
+        route(admin, routes!(template::import_template)),
     ]
 }

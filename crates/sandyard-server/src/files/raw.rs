@@ -2,20 +2,17 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use sandyard_agent_client::AgentClient;
-use sandyard_core::Caller;
 use sandyard_service::Live;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::content::{read_body, send_file};
 use super::write_result::FileWriteResult;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Query, SandboxName};
 
 /// A file, and the user that accesses it.
@@ -33,15 +30,10 @@ pub(super) struct FileQuery {
 
 impl FileQuery {
     /// Checks the query and wakes the sandbox.
-    pub(super) async fn open(
-        &self,
-        app: &App,
-        caller: &Caller,
-        name: &SandboxName,
-    ) -> Result<Live, ApiError> {
+    pub(super) async fn open(&self, call: &Call, name: &SandboxName) -> Result<Live, ApiError> {
         bounds::path("path", &self.path)?;
         bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
-        Ok(app.service().live(caller, &name.id).await?)
+        Ok(call.live(&name.id).await?)
     }
 
     /// The agent, acting as the user.
@@ -61,17 +53,16 @@ pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
 /// Download a file
 ///
 /// Returns the content of a file of any size, unchanged. A `HEAD` request returns its size in `Content-Length`.
-#[utoipa::path(get, path = "/sandboxes/{id}/files", operation_id = "get_file", tag = "files",
-    params(SandboxName, FileQuery),
-    responses(
-        (status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
+    responses((status = 200, description = "File content returned.", content_type = "application/octet-stream"))
+)]
 pub(super) async fn get_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+    let live = query.open(&call, &name).await?;
     let file = query.agent(&live).read_file(&query.path).await?;
     Ok(send_file(live, file, &query.path))
 }
@@ -80,38 +71,36 @@ pub(super) async fn get_file(
 ///
 /// Writes the request body to a file and creates the missing parent directories. The body may be of any size. If the
 /// upload is interrupted, the file stays as it was.
-#[utoipa::path(put, path = "/sandboxes/{id}/files", operation_id = "put_file", tag = "files",
-    params(SandboxName, FileQuery),
+#[utoipa::path(
+    put, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses(
-        (status = 200, description = "File written.", body = FileWriteResult)))]
+    responses((status = 200, description = "File written.", body = FileWriteResult))
+)]
 pub(super) async fn put_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     body: Body,
-) -> Result<Json<FileWriteResult>, ApiError> {
-    let live = query.open(&app, &caller, &name).await?;
+) -> Reply<FileWriteResult> {
+    let live = query.open(&call, &name).await?;
     let agent = query.agent(&live);
-    let upload = read_body(&app, body);
+    let upload = read_body(&call.app, body);
     Ok(Json(upload.write(&agent, &query.path).await?))
 }
 
 /// Upload a file with POST
 ///
 /// Same as `PUT /sandboxes/{id}/files`, for clients that cannot send `PUT`.
-#[utoipa::path(post, path = "/sandboxes/{id}/files", operation_id = "post_file", tag = "files",
-    params(SandboxName, FileQuery),
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses(
-        (status = 200, description = "File written.", body = FileWriteResult)))]
+    responses((status = 200, description = "File written.", body = FileWriteResult))
+)]
 pub(super) async fn post_file(
-    app: State<App>,
-    caller: Authenticated,
+    call: Call,
     name: SandboxName,
     query: Query<FileQuery>,
     body: Body,
-) -> Result<Json<FileWriteResult>, ApiError> {
-    put_file(app, caller, name, query, body).await
+) -> Reply<FileWriteResult> {
+    put_file(call, name, query, body).await
 }

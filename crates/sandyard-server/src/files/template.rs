@@ -2,16 +2,14 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use sandyard_service::Template;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::content::read_body;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{PathName, Query};
 use crate::model::template::TemplateQuery;
 
@@ -36,24 +34,24 @@ pub(super) struct Imported {
 ///
 /// Creates a template from a tar archive of a root file system, compressed or not and of any size. Requires the scope
 /// `admin`.
-#[utoipa::path(put, path = "/templates/{name}", operation_id = "import_template", tag = "templates",
+#[utoipa::path(
+    put, path = "/templates/{name}", tag = "templates",
     params(("name" = String, Path, description = "Name of the new template."), TemplateQuery),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
-    responses(
-        (status = 200, description = "Template imported.", body = Imported)))]
+    responses((status = 200, description = "Template imported.", body = Imported))
+)]
 pub(super) async fn import_template(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
     Query(query): Query<TemplateQuery>,
     body: Body,
-) -> Result<Json<Imported>, ApiError> {
+) -> Reply<Imported> {
     let provider = query.provider.as_deref();
     bounds::provider(provider)?;
-    let archive = read_body(&app, body).into_reader();
-    let template = app
-        .service()
-        .import_template(&caller, provider, &name, archive)
+    let archive = read_body(&call.app, body).into_reader();
+    let service = call.service();
+    let template = service
+        .import_template(&call.caller, provider, &name, archive)
         .await?;
     let Template { provider, info, .. } = template;
     Ok(Json(Imported {

@@ -1,10 +1,9 @@
 //! Text files, read whole for responses in JSON.
 
 use sandyard_agent_client::{AgentClient, ClientError};
-use sandyard_core::Caller;
 use sandyard_service::MemoryHold;
 
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::reserve;
 
@@ -16,13 +15,12 @@ pub(crate) struct WholeFile {
 
 /// Reads a file of at most `max` bytes; none if it is longer.
 pub(crate) async fn read_whole(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     agent: &AgentClient,
     path: &str,
     max: usize,
 ) -> Result<Option<WholeFile>, ApiError> {
-    let memory = app.service().memory().hold(&caller.name);
+    let memory = call.service().memory().hold(&call.caller.name);
     let mut file = agent.read_file(path).await?;
     let announced = file.size().and_then(|size| usize::try_from(size).ok());
     let announced = announced.unwrap_or(0);

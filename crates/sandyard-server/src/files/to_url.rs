@@ -1,7 +1,6 @@
 //! Files that are sent to a URL.
 
 use axum::Json;
-use axum::extract::State;
 use reqwest::Body as OutgoingBody;
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
@@ -9,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::content::chunks_of;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
+use crate::call::Call;
+use crate::error::Reply;
+use crate::extract::Body;
 
 /// Request to send a file to a URL.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -45,22 +43,17 @@ pub(super) struct FileTransferResult {
 ///
 /// Uploads a file of the sandbox to a URL with a `PUT` request, for example to a presigned URL of an object store. Only
 /// public addresses are allowed, and redirects are not followed.
-#[utoipa::path(post, path = "/sandboxes/download-to-presigned-url", operation_id = "download_to_presigned_url",
-    tag = "files",
-    request_body = ToUrlRequest,
-    responses(
-        (status = 200, description = "File sent.", body = FileTransferResult)))]
+#[utoipa::path(
+    post, path = "/sandboxes/download-to-presigned-url", tag = "files", request_body = ToUrlRequest,
+    responses((status = 200, description = "File sent.", body = FileTransferResult))
+)]
 pub(super) async fn download_to_presigned_url(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(request): Body<ToUrlRequest>,
-) -> Result<Json<FileTransferResult>, ApiError> {
+) -> Reply<FileTransferResult> {
     bounds::path("file_path", &request.file_path)?;
-    let url_client = app.url_client()?;
-    let live = app
-        .service()
-        .live(&caller, sandbox_name(&request.sandbox_id)?)
-        .await?;
+    let url_client = call.app.url_client()?;
+    let live = call.live(&request.sandbox_id).await?;
     let file = live.agent.read_file(&request.file_path).await?;
     let size = file.size().ok_or_else(|| {
         ServiceError::new(

@@ -5,11 +5,11 @@ use std::io;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
-use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -18,11 +18,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::bounded_form::{BoundedForm, MAX_IDLE, Progress};
 use super::content::Upload;
 use super::write_result::FileWriteResult;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::{Query, sandbox_name};
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
+use crate::extract::Query;
 use crate::listen::is_body_timeout;
 use crate::route::Route;
 
@@ -65,21 +64,20 @@ pub(super) struct UploadQuery {
 ///
 /// Writes a file sent as `multipart/form-data`. The fields `sandbox_id` and `file_path` must come before `file`,
 /// because the server streams the file into the sandbox as it arrives.
-#[utoipa::path(post, path = "/sandboxes/upload-file", operation_id = "upload_file", tag = "files",
-    params(UploadQuery),
+#[utoipa::path(
+    post, path = "/sandboxes/upload-file", tag = "files", params(UploadQuery),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
-    responses(
-        (status = 200, description = "File written.", body = FileWriteResult)))]
+    responses((status = 200, description = "File written.", body = FileWriteResult))
+)]
 pub(super) async fn upload_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(mut target): Query<UploadQuery>,
     request: Request,
-) -> Result<Json<FileWriteResult>, ApiError> {
+) -> Reply<FileWriteResult> {
     let progress = Progress::default();
     let request = request
         .map(|body| Body::from_stream(BoundedForm::new(body.into_data_stream(), progress.clone())));
-    let form = Multipart::from_request(request, &app).await;
+    let form = Multipart::from_request(request, &call.app).await;
     let mut form = form.map_err(|error| {
         ApiError::new(
             ErrorKind::Invalid,
@@ -103,7 +101,7 @@ pub(super) async fn upload_file(
         match name.as_deref() {
             Some("sandbox_id") => target.sandbox_id = Some(text(chunks, "sandbox_id").await?),
             Some("file_path" | "path") => target.file_path = Some(text(chunks, "file_path").await?),
-            Some("file") => return write(&app, &caller, target, chunks).await,
+            Some("file") => return write(&call, target, chunks).await,
             _ => while chunks.next().await?.is_some() {},
         }
     }
@@ -126,12 +124,7 @@ impl Chunks<'_> {
 }
 
 /// Writes the file while it is received.
-async fn write(
-    app: &App,
-    caller: &Caller,
-    target: UploadQuery,
-    file: Chunks<'_>,
-) -> Result<Json<FileWriteResult>, ApiError> {
+async fn write(call: &Call, target: UploadQuery, file: Chunks<'_>) -> Reply<FileWriteResult> {
     let (Some(sandbox_id), Some(path)) = (target.sandbox_id, target.file_path) else {
         return Err(ServiceError::invalid(
             "file",
@@ -141,16 +134,13 @@ async fn write(
         .into());
     };
     bounds::path("file_path", &path)?;
-    let live = app
-        .service()
-        .live(caller, sandbox_name(&sandbox_id)?)
-        .await?;
+    let live = call.live(&sandbox_id).await?;
     // The writer needs an owned stream and the field is borrowed, so a short queue connects them.
     let (queue, chunks) = mpsc::channel::<io::Result<Bytes>>(2);
     let chunks = stream::unfold(chunks, |mut chunks| async move {
         Some((chunks.recv().await?, chunks))
     });
-    let upload = Upload::new(app, chunks);
+    let upload = Upload::new(&call.app, chunks);
     let mut writing = std::pin::pin!(upload.write(&live.agent, &path));
     let written = tokio::select! {
         // The writer may fail before the file was received.

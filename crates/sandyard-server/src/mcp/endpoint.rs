@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rmcp::model::RequestId;
@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::conversation::{CONVERSATION, ResultOnly, conversation};
 use super::handler::Handler;
 use super::running::{CallName, Running};
-use crate::access::Authenticated;
 use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::small_body;
 use crate::middleware::request_id::random_uuid;
@@ -40,11 +40,7 @@ struct Cancelled {
 }
 
 /// Takes one message and answers it.
-pub(super) async fn serve(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn serve(call: Call, request: Request) -> Result<Response, ApiError> {
     if *request.method() == Method::DELETE {
         // The end of a conversation. There is nothing to forget.
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -55,8 +51,8 @@ pub(super) async fn serve(
     if glance.method == "notifications/cancelled"
         && let (Some(conversation), Some(id)) = (conversation(&parts.headers), glance.params.id)
     {
-        app.state::<Running>().cancel(&CallName {
-            caller: caller.name,
+        call.app.state::<Running>().cancel(&CallName {
+            caller: call.caller.name,
             conversation,
             id,
         });
@@ -72,7 +68,7 @@ pub(super) async fn serve(
         Accepts::Events => false,
         Accepts::Both => glance.method != "tools/call",
     };
-    let service = service(app, is_json);
+    let service = service(call.app, is_json);
     let response = service.handle(Request::from_parts(parts, Body::from(message)));
     let mut response = response.await.map(Body::new);
     if glance.method == "initialize"

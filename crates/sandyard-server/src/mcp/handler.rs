@@ -15,13 +15,12 @@ use super::conversation::{ResultOnly, conversation};
 use super::note;
 use super::outcome::failure;
 use super::running::{CallName, Running};
-use super::tool::{Call, Progress, Tool};
+use super::tool::{Progress, Tool, ToolCall};
 use super::tools;
-use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::links::Links;
 
 /// Instructions for every model that connects.
 const INSTRUCTIONS: &str = "Sandyard gives you isolated Linux sandboxes. Begin with `sandbox_create` (or `sandbox_list` to find \
@@ -46,21 +45,29 @@ impl Handler {
     async fn run(
         &self,
         tool: &'static Tool,
-        call: CallToolRequestParams,
+        request: CallToolRequestParams,
         parts: &Parts,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let caller = caller_of(parts)?;
+        let token = match parts.extensions.get::<ResultOnly>() {
+            Some(ResultOnly) => None,
+            None => context.meta.get_progress_token(),
+        };
+        let call = ToolCall {
+            call: self.call_of(parts).await?,
+            arguments: request.arguments.unwrap_or_default(),
+            progress: Progress::new(context.peer.clone(), token),
+        };
         let entry = self
             .app
             .state::<Running>()
             .begin(conversation(&parts.headers).map(|label| CallName {
-                caller: caller.name.clone(),
+                caller: call.caller.name.clone(),
                 conversation: label,
                 id: context.id.clone(),
             }));
-        let mut note = note::begin(&self.app, parts, &caller, tool);
-        let work = audit::with_target(self.work(tool, call, parts, context, caller));
+        let mut note = note::begin(&call, parts, tool);
+        let work = audit::with_target(answer(tool, call));
         let ((result, status), target) = tokio::select! {
             done = work => done,
             // What is dropped here ends: commands are killed, verbs are finished by the service.
@@ -73,40 +80,23 @@ impl Handler {
         Ok(result)
     }
 
-    async fn work(
-        &self,
-        tool: &'static Tool,
-        call: CallToolRequestParams,
-        parts: &Parts,
-        context: &RequestContext<RoleServer>,
-        caller: Caller,
-    ) -> (CallToolResult, u16) {
-        let Ok(links) = Links::from_request_parts(&mut parts.clone(), &self.app).await;
-        let token = match parts.extensions.get::<ResultOnly>() {
-            Some(ResultOnly) => None,
-            None => context.meta.get_progress_token(),
-        };
-        let arguments = call.arguments.unwrap_or_default();
-        let outcome = match check(tool, &caller, &arguments) {
-            Ok(()) => {
-                let call = Call {
-                    app: self.app.clone(),
-                    caller,
-                    links,
-                    arguments,
-                    progress: Progress::new(context.peer.clone(), token),
-                };
-                (tool.run)(call).await
-            }
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(outcome) => {
-                let status = outcome.status();
-                (outcome.into_result(), status)
-            }
-            Err(error) => failure(error),
+    async fn call_of(&self, parts: &Parts) -> Result<Call, ErrorData> {
+        let call = Call::from_request_parts(&mut parts.clone(), &self.app).await;
+        call.map_err(|_| ErrorData::invalid_request("credentials are missing", None))
+    }
+}
+
+async fn answer(tool: &Tool, call: ToolCall) -> (CallToolResult, u16) {
+    let outcome = match check(tool, &call.caller, &call.arguments) {
+        Ok(()) => (tool.run)(call).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(outcome) => {
+            let status = outcome.status();
+            (outcome.into_result(), status)
         }
+        Err(error) => failure(error),
     }
 }
 
@@ -158,14 +148,6 @@ fn parts_of(context: &RequestContext<RoleServer>) -> Result<&Parts, ErrorData> {
     parts.ok_or_else(|| ErrorData::internal_error("the request is not known", None))
 }
 
-fn caller_of(parts: &Parts) -> Result<Caller, ErrorData> {
-    let who = parts
-        .extensions
-        .get::<Authenticated>()
-        .map(|who| who.0.clone());
-    who.ok_or_else(|| ErrorData::invalid_request("credentials are missing", None))
-}
-
 fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }
@@ -184,7 +166,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = caller_of(parts_of(&context)?)?;
+        let caller = self.call_of(parts_of(&context)?).await?.caller;
         let may = tools::all().filter(|tool| caller.has(tool.scope));
         Ok(ListToolsResult::with_all_items(
             may.map(Tool::definition).collect(),

@@ -1,20 +1,20 @@
 //! What a tool is, and what a call of it knows.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken, ToolAnnotations};
 use rmcp::{Peer, RoleServer};
-use sandyard_core::{Caller, ErrorKind, Scope};
+use sandyard_core::{ErrorKind, Scope};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::outcome::Outcome;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::links::Links;
 use crate::tool_server::Progress as ProgressReport;
 
 /// How long a notification waits for a client that does not read.
@@ -50,7 +50,7 @@ pub(super) struct Tool {
     pub(super) input: fn() -> Value,
     /// The schema of its structured result, if that has one form.
     pub(super) output: Option<fn() -> Value>,
-    pub(super) run: fn(Call) -> BoxFuture<'static, Result<Outcome, ApiError>>,
+    pub(super) run: fn(ToolCall) -> BoxFuture<'static, Result<Outcome, ApiError>>,
 }
 
 impl Tool {
@@ -81,16 +81,22 @@ fn object(schema: Value) -> Arc<JsonObject> {
     }
 }
 
-/// A call of a tool.
-pub(super) struct Call {
-    pub(super) app: App,
-    pub(super) caller: Caller,
-    pub(super) links: Links,
+/// A call of a tool: a [`Call`] with arguments.
+pub(super) struct ToolCall {
+    pub(super) call: Call,
     pub(super) arguments: JsonObject,
     pub(super) progress: Progress,
 }
 
-impl Call {
+impl Deref for ToolCall {
+    type Target = Call;
+
+    fn deref(&self) -> &Call {
+        &self.call
+    }
+}
+
+impl ToolCall {
     /// Reads the arguments.
     pub(super) fn read<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let arguments = std::mem::take(&mut self.arguments);

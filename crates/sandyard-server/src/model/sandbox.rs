@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
-use sandyard_service::{Expiry, Sandbox, Service, TimeoutAction};
+use sandyard_service::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::network::NetworkView;
 use super::provider::CapabilitiesView;
-use crate::links::Links;
+use crate::call::Call;
 use crate::time::{iso, optional_iso};
 
 /// Status of a sandbox: `initializing` while it is being created, `running`, `paused` (paused or stopped; a request
@@ -71,14 +71,14 @@ pub(crate) struct SandboxReply {
 }
 
 impl SandboxReply {
-    pub(crate) fn new(sandbox: &Sandbox, links: &Links, message: &str) -> Self {
+    pub(crate) fn new(sandbox: &Sandbox, call: &Call, message: &str) -> Self {
         Self {
             success: true,
             sandbox_id: sandbox.id.to_string(),
             provider_sandbox_id: sandbox.provider_id.clone(),
             status: sandbox.status.into(),
-            mcp_url: links.mcp(&sandbox.id),
-            vscode_url: links.vscode(&sandbox.id),
+            mcp_url: call.links.mcp(&sandbox.id),
+            vscode_url: call.links.vscode(&sandbox.id),
             message: message.to_owned(),
         }
     }
@@ -195,7 +195,8 @@ pub(crate) struct SandboxInfo {
 }
 
 impl SandboxInfo {
-    pub(crate) fn new(service: &Service, links: &Links, sandbox: Sandbox) -> Self {
+    pub(crate) fn new(call: &Call, sandbox: Sandbox) -> Self {
+        let (service, links) = (call.service(), &call.links);
         // A policy that cannot be parsed must not make the whole list fail.
         let network = service.policy_of(&sandbox).ok().map(NetworkView::from);
         let capabilities = service.capabilities_of(&sandbox);

@@ -1,16 +1,13 @@
 //! `POST /sandboxes/connect`.
 
 use axum::Json;
-use axum::extract::State;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, sandbox_name};
-use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 
 /// Request that names a sandbox.
@@ -26,17 +23,14 @@ pub(crate) struct NamedSandbox {
 /// Makes sure that a sandbox is running: wakes it if it is paused or stopped, and restarts its idle timeout. Connecting
 /// to a running sandbox is safe to repeat.
 #[utoipa::path(
-    post, path = "/sandboxes/connect", operation_id = "connect_sandbox", tag = "sandboxes",
-    request_body = NamedSandbox,
+    post, path = "/sandboxes/connect", tag = "sandboxes", request_body = NamedSandbox,
     responses((status = 200, description = "Sandbox running; its idle timeout has been restarted.", body = SandboxReply))
 )]
 pub(crate) async fn connect_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     Body(request): Body<NamedSandbox>,
-) -> Result<Json<SandboxReply>, ApiError> {
+) -> Reply<SandboxReply> {
     let name = sandbox_name(&request.sandbox_id)?;
-    let sandbox = app.service().connect(&caller, name).await?;
-    Ok(Json(SandboxReply::new(&sandbox, &links, "Connected")))
+    let sandbox = call.service().connect(&call.caller, name).await?;
+    Ok(Json(SandboxReply::new(&sandbox, &call, "Connected")))
 }

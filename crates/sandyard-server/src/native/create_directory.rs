@@ -1,7 +1,6 @@
 //! `POST /sandboxes/create-directory`, by query or JSON.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::filesystem::FileType;
 use sandyard_core::ErrorKind;
@@ -9,10 +8,9 @@ use sandyard_service::ServiceError;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{OptionalBody, Query, sandbox_name};
 use crate::model::Done;
 
@@ -36,16 +34,15 @@ pub(crate) struct CreateDirectory {
 ///
 /// Creates a directory with its missing parents. The fields may be sent in the query or in a JSON body.
 #[utoipa::path(
-    post, path = "/sandboxes/create-directory", operation_id = "create_directory", tag = "files",
-    params(CreateDirectory), request_body = Option<CreateDirectory>,
+    post, path = "/sandboxes/create-directory", tag = "files", params(CreateDirectory),
+    request_body = Option<CreateDirectory>,
     responses((status = 200, description = "Directory created, or it existed already and `exist_ok` was set.", body = Done))
 )]
 pub(crate) async fn create_directory(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<CreateDirectory>,
     OptionalBody(body): OptionalBody<Option<CreateDirectory>>,
-) -> Result<Json<Done>, ApiError> {
+) -> Reply<Done> {
     let body = body.unwrap_or_default();
     let sandbox_id = query.sandbox_id.or(body.sandbox_id);
     let sandbox_id = sandbox_id.ok_or_else(|| missing("sandbox_id"))?;
@@ -54,7 +51,7 @@ pub(crate) async fn create_directory(
     let path = path.ok_or_else(|| missing("directory_path"))?;
     bounds::path("directory_path", &path)?;
     let is_fine_to_exist = query.exist_ok.or(body.exist_ok).unwrap_or(false);
-    let live = app.service().live(&caller, name).await?;
+    let live = call.live(name).await?;
     match live.agent.make_dir(&path).await {
         Ok(entry) => Ok(Json(Done::new(format!("{} created", entry.path)))),
         // Agents return the second kind if the path is a file.

@@ -1,14 +1,11 @@
 //! `POST /sandboxes/create`.
 
 use axum::Json;
-use axum::extract::State;
 
-use crate::access::Authenticated;
 use crate::actions::create::{self, CreateSandbox};
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, IdempotencyKey};
-use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 
 /// Create a sandbox
@@ -20,18 +17,13 @@ use crate::model::sandbox::SandboxReply;
 /// or `auto_resume` say otherwise. Send an `Idempotency-Key` header to make a retry return the same sandbox instead of
 /// creating another one.
 #[utoipa::path(
-    post, path = "/sandboxes/create", operation_id = "create_sandbox", tag = "sandboxes",
-    params(IdempotencyKey), request_body = CreateSandbox,
+    post, path = "/sandboxes/create", tag = "sandboxes", params(IdempotencyKey), request_body = CreateSandbox,
     responses((status = 200, description = "Sandbox created and running.", body = SandboxReply))
 )]
 pub(crate) async fn create_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     key: IdempotencyKey,
     Body(request): Body<CreateSandbox>,
-) -> Result<Json<SandboxReply>, ApiError> {
-    create::create_sandbox(&app, &caller, &links, key, request)
-        .await
-        .map(Json)
+) -> Reply<SandboxReply> {
+    create::create_sandbox(&call, key, request).await.map(Json)
 }

@@ -1,14 +1,12 @@
 //! `GET /sandboxes/{id}/diff`.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_provider::ChangeKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::SandboxName;
 
 /// Maximum number of changed files in a response.
@@ -36,16 +34,11 @@ pub(crate) struct DiffReply {
 ///
 /// Lists the files that a sandbox added, changed or deleted compared with its template, at most 10,000.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/diff", operation_id = "diff_sandbox", tag = "templates",
-    params(SandboxName),
+    get, path = "/sandboxes/{id}/diff", tag = "templates", params(SandboxName),
     responses((status = 200, description = "Changed files returned.", body = DiffReply))
 )]
-pub(crate) async fn diff_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<DiffReply>, ApiError> {
-    let changes = app.service().diff(&caller, &name.id).await?;
+pub(crate) async fn diff_sandbox(call: Call, name: SandboxName) -> Reply<DiffReply> {
+    let changes = call.service().diff(&call.caller, &name.id).await?;
     Ok(Json(DiffReply {
         truncated: changes.len() > MAX_CHANGES,
         changes: changes

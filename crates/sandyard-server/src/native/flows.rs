@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use sandyard_core::network::{FlowVerdict, Protocol};
@@ -12,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -30,7 +28,7 @@ const KINDS: [&str; 2] = ["flow", "flow_denied"];
 pub(crate) struct FlowQuery {
     /// Return only flows with this outcome. Default: all.
     #[param(inline)]
-    verdict: Option<VerdictWord>,
+    verdict: Option<FlowVerdict>,
     /// Return only flows with a greater `seq`. Default: the newest flows.
     #[param(inline)]
     after: Option<BoundedInt<0, 9_007_199_254_740_991>>,
@@ -39,69 +37,6 @@ pub(crate) struct FlowQuery {
     limit: Option<BoundedInt<1, 1000>>,
     /// Whether to stream new flows as server-sent events (default false).
     follow: Option<bool>,
-}
-
-/// Outcome of a flow: `allowed` by the policy, `denied` by it, or `failed` (allowed, but the connection could not be
-/// made).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = FlowVerdict)]
-pub(crate) enum VerdictWord {
-    /// The connection was made.
-    Allowed,
-    /// The policy denied the connection.
-    Denied,
-    /// The policy allowed the connection, but the host could not be reached.
-    Failed,
-}
-
-impl From<VerdictWord> for FlowVerdict {
-    fn from(word: VerdictWord) -> Self {
-        match word {
-            VerdictWord::Allowed => Self::Allowed,
-            VerdictWord::Denied => Self::Denied,
-            VerdictWord::Failed => Self::Failed,
-        }
-    }
-}
-
-impl From<FlowVerdict> for VerdictWord {
-    fn from(verdict: FlowVerdict) -> Self {
-        match verdict {
-            FlowVerdict::Allowed => Self::Allowed,
-            FlowVerdict::Denied => Self::Denied,
-            FlowVerdict::Failed => Self::Failed,
-        }
-    }
-}
-
-/// Protocol of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = FlowProtocol)]
-pub(crate) enum ProtocolWord {
-    /// TCP connection.
-    Tcp,
-    /// UDP datagram other than a DNS query.
-    Udp,
-    /// DNS query.
-    Dns,
-    /// ICMP message, such as a ping.
-    Icmp,
-    /// Any other protocol.
-    Other,
-}
-
-impl From<Protocol> for ProtocolWord {
-    fn from(protocol: Protocol) -> Self {
-        match protocol {
-            Protocol::Tcp => Self::Tcp,
-            Protocol::Udp => Self::Udp,
-            Protocol::Dns => Self::Dns,
-            Protocol::Icmp => Self::Icmp,
-            Protocol::Other => Self::Other,
-        }
-    }
 }
 
 /// Attempt of a sandbox to reach a host, or several similar attempts within a short time.
@@ -116,7 +51,7 @@ pub(crate) struct FlowView {
     /// Duration of the connection in milliseconds.
     duration_ms: u64,
     /// Protocol of the attempt. Null in a summary.
-    protocol: Option<ProtocolWord>,
+    protocol: Option<Protocol>,
     /// Host name that the program asked for, if known.
     name: Option<String>,
     /// IP address that was dialled, or would have been.
@@ -124,7 +59,7 @@ pub(crate) struct FlowView {
     /// Port of the remote host.
     port: Option<u16>,
     /// Outcome of the attempt.
-    verdict: VerdictWord,
+    verdict: FlowVerdict,
     /// Machine-readable reason for a denial: `not_allowed`, `closed_address` and so on. Null unless denied.
     code: Option<String>,
     /// Explanation of a denial or failure for people.
@@ -177,11 +112,11 @@ impl FlowView {
             sandbox_id: event.sandbox_id.to_string(),
             at: iso(event.at_ms),
             duration_ms: flow.duration_ms,
-            protocol: flow.protocol.map(Into::into),
+            protocol: flow.protocol,
             name: flow.name,
             address: flow.address,
             port: flow.port,
-            verdict: flow.verdict.into(),
+            verdict: flow.verdict,
             code: flow.denial["code"].as_str().map(str::to_owned),
             reason: flow.reason.or(flow.failure),
             sent_bytes: flow.sent_bytes,
@@ -207,20 +142,18 @@ pub(crate) struct FlowList {
 /// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
 /// named `flow` or `flow_denied`. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/flows", operation_id = "list_flows", tag = "network",
-    params(SandboxName, FlowQuery),
+    get, path = "/sandboxes/{id}/flows", tag = "network", params(SandboxName, FlowQuery),
     responses((status = 200, description = "Network activity returned, or streamed as it happens.", content(
         (FlowList = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn list_flows(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<FlowQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    let sandbox = call.inspect(&name.id).await?;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
     if query.follow.unwrap_or(false) || stream::wants_events(&headers) {
         let filter = EventFilter {
@@ -232,33 +165,34 @@ pub(crate) async fn list_flows(
             limit,
             ..EventFilter::default()
         };
-        return stream::follow_events(app, caller, filter, followed, &headers, shutdown).await;
+        return stream::follow_events(call, filter, followed, &headers, shutdown).await;
     }
     let filter = FlowFilter {
         after_seq: query.after.map(|after| after.0),
-        verdict: query.verdict.map(Into::into),
+        verdict: query.verdict,
         limit,
     };
-    let events = app.service().flows(&caller, sandbox.id.as_str(), filter);
+    let service = call.service();
+    let events = service.flows(&call.caller, sandbox.id.as_str(), filter);
     let flows = events.await?.into_iter().filter_map(FlowView::of).collect();
     Ok(Json(FlowList { flows }).into_response())
 }
 
-fn kinds(verdict: Option<VerdictWord>) -> Vec<String> {
+fn kinds(verdict: Option<FlowVerdict>) -> Vec<String> {
     let kinds = match verdict {
         None => &KINDS[..],
-        Some(VerdictWord::Denied) => &KINDS[1..],
-        Some(VerdictWord::Allowed | VerdictWord::Failed) => &KINDS[..1],
+        Some(FlowVerdict::Denied) => &KINDS[1..],
+        Some(FlowVerdict::Allowed | FlowVerdict::Failed) => &KINDS[..1],
     };
     kinds.iter().map(|kind| (*kind).to_owned()).collect()
 }
 
 /// Required content of an event's data: the kind only distinguishes denied flows from others.
-fn verdict_filter(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
+fn verdict_filter(verdict: Option<FlowVerdict>) -> BTreeMap<String, String> {
     let word = match verdict {
-        Some(VerdictWord::Allowed) => Some("allowed"),
-        Some(VerdictWord::Failed) => Some("failed"),
-        Some(VerdictWord::Denied) | None => None,
+        Some(FlowVerdict::Allowed) => Some("allowed"),
+        Some(FlowVerdict::Failed) => Some("failed"),
+        Some(FlowVerdict::Denied) | None => None,
     };
     word.map(|word| ("verdict".to_owned(), word.to_owned()))
         .into_iter()

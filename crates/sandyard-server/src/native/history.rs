@@ -1,7 +1,6 @@
 //! `GET /sandboxes/{id}/events` and `/sandboxes/{id}/metrics`.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use sandyard_provider::Usage;
@@ -10,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
 use crate::stream::{self, StreamedEvent};
@@ -82,20 +80,18 @@ pub(crate) struct EventList {
 /// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
 /// named by their kind. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/events", operation_id = "list_events", tag = "monitoring",
-    params(SandboxName, EventQuery),
+    get, path = "/sandboxes/{id}/events", tag = "monitoring", params(SandboxName, EventQuery),
     responses((status = 200, description = "Events returned, or streamed as they happen.", content(
         (EventList = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn list_events(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<EventQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    let sandbox = call.inspect(&name.id).await?;
     let filter = EventFilter {
         sandbox_id: Some(sandbox.id),
         after_seq: query.after.map(|after| after.0),
@@ -108,9 +104,9 @@ pub(crate) async fn list_events(
             let event = EventView::from(event);
             Some(StreamedEvent::new(event.seq, &event.kind, &event))
         };
-        return stream::follow_events(app, caller, filter, view, &headers, shutdown).await;
+        return stream::follow_events(call, filter, view, &headers, shutdown).await;
     }
-    let events = app.service().events(&caller, filter).await?;
+    let events = call.service().events(&call.caller, filter).await?;
     let events = events.into_iter().map(EventView::from).collect();
     Ok(Json(EventList { events }).into_response())
 }
@@ -138,16 +134,11 @@ pub(crate) struct UsageReply {
 ///
 /// Returns what a sandbox uses at this moment. Does not wake the sandbox and does not count as activity.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/metrics", operation_id = "get_sandbox_metrics", tag = "monitoring",
-    params(SandboxName),
+    get, path = "/sandboxes/{id}/metrics", tag = "monitoring", params(SandboxName),
     responses((status = 200, description = "Resource usage returned.", body = UsageReply))
 )]
-pub(crate) async fn get_sandbox_metrics(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<UsageReply>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+pub(crate) async fn get_sandbox_metrics(call: Call, name: SandboxName) -> Reply<UsageReply> {
+    let sandbox = call.inspect(&name.id).await?;
     let Usage {
         memory_bytes,
         memory_cache_bytes,
@@ -155,7 +146,10 @@ pub(crate) async fn get_sandbox_metrics(
         pids,
         disk_bytes,
         oom_kills,
-    } = app.service().usage(&caller, sandbox.id.as_str()).await?;
+    } = call
+        .service()
+        .usage(&call.caller, sandbox.id.as_str())
+        .await?;
     Ok(Json(UsageReply {
         sandbox_id: sandbox.id.to_string(),
         memory_bytes,

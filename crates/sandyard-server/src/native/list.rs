@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_USER_ID};
 use sandyard_service::{SandboxFilter, ServiceError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, decode_query};
-use crate::links::Links;
 use crate::model::sandbox::{SandboxInfo, Status};
 
 /// Prefix of metadata filters in a query.
@@ -63,17 +61,14 @@ pub(crate) struct SandboxList {
 /// To filter by metadata, add up to 16 parameters of the form `metadata.<name>=<value>`. To read the next page, repeat
 /// the request with `cursor` set to the `next` of the last response.
 #[utoipa::path(
-    get, path = "/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes",
-    params(ListQuery),
+    get, path = "/sandboxes", tag = "sandboxes", params(ListQuery),
     responses((status = 200, description = "Sandboxes returned.", body = SandboxList))
 )]
 pub(crate) async fn list_sandboxes(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
-) -> Result<Json<SandboxList>, ApiError> {
+) -> Reply<SandboxList> {
     let owner = query.owner.or(query.user_id);
     bounds::optional_text("owner", owner.as_deref(), 1, MAX_USER_ID)?;
     bounds::optional_text("project", query.project.as_deref(), 1, MAX_PROJECT)?;
@@ -87,9 +82,10 @@ pub(crate) async fn list_sandboxes(
         limit: query.limit.map_or(100, |limit| limit.0 as usize),
         ..SandboxFilter::default()
     };
-    let page = app.service().list(&caller, filter).await?;
-    let info = |sandbox| SandboxInfo::new(app.service(), &links, sandbox);
-    let sandboxes = app.service().with_template_labels(&caller, page.items);
+    let page = call.service().list(&call.caller, filter).await?;
+    let info = |sandbox| SandboxInfo::new(&call, sandbox);
+    let service = call.service();
+    let sandboxes = service.with_template_labels(&call.caller, page.items);
     Ok(Json(SandboxList {
         sandboxes: sandboxes.await?.into_iter().map(info).collect(),
         next: page.next,

@@ -1,13 +1,11 @@
 //! `GET /templates` and `DELETE /templates/{name}`.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_core::ErrorKind;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{PathName, Query};
 use crate::model::Done;
 use crate::model::template::{TemplateList, TemplateQuery};
@@ -16,33 +14,30 @@ use crate::model::template::{TemplateList, TemplateQuery};
 ///
 /// Returns the templates and snapshots that the caller can create sandboxes from.
 #[utoipa::path(
-    get, path = "/templates", operation_id = "list_templates", tag = "templates",
+    get, path = "/templates", tag = "templates",
     responses((status = 200, description = "Templates returned.", body = TemplateList))
 )]
-pub(crate) async fn list_templates(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-) -> Result<Json<TemplateList>, ApiError> {
-    Ok(Json(app.service().templates(&caller).await?.into()))
+pub(crate) async fn list_templates(call: Call) -> Reply<TemplateList> {
+    Ok(Json(call.service().templates(&call.caller).await?.into()))
 }
 
 /// Delete a template
 ///
 /// Deletes a template or snapshot. Sandboxes that were created from it keep working.
 #[utoipa::path(
-    delete, path = "/templates/{name}", operation_id = "delete_template", tag = "templates",
+    delete, path = "/templates/{name}", tag = "templates",
     params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128), TemplateQuery),
     responses((status = 200, description = "Template deleted.", body = Done))
 )]
 pub(crate) async fn delete_template(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
     Query(query): Query<TemplateQuery>,
-) -> Result<Json<Done>, ApiError> {
+) -> Reply<Done> {
     let provider = query.provider.as_deref();
     bounds::provider(provider)?;
-    let removed = app.service().remove_template(&caller, provider, &name);
+    let service = call.service();
+    let removed = service.remove_template(&call.caller, provider, &name);
     removed.await.map_err(|mut error| {
         // The name is valid, but the template cannot be deleted.
         if error.kind == ErrorKind::Invalid && error.field.is_none() {

@@ -43,6 +43,7 @@ pub(crate) const ONE_OF: [(&str, &[&str]); 3] = [
 
 /// The routes of this dialect.
 pub(crate) fn routes() -> Vec<Route> {
+    let admin = Access::Scope(Scope::Admin);
     let read = Access::Scope(Scope::Read);
     let used = Access::Scope(Scope::Use);
     let manage = Access::Scope(Scope::Manage);
@@ -88,22 +89,10 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, routes!(diff::diff_sandbox)),
         route(read, routes!(manage_templates::list_templates)),
         route(manage, routes!(manage_templates::delete_template)),
-        route(Access::Scope(Scope::Admin), routes!(operations::list_nodes)),
-        route(
-            Access::Scope(Scope::Admin),
-            routes!(operations::list_dead_timers),
-        ),
-        route(
-            Access::Scope(Scope::Admin),
-            routes!(operations::revive_timer),
-        ),
-        route(
-            Access::Scope(Scope::Admin),
-            routes!(unknown::list_unknown_instances),
-        ),
-        route(
-            Access::Scope(Scope::Admin),
-            routes!(unknown::delete_unknown_instance),
-        ),
+        route(admin, routes!(operations::list_nodes)),
+        route(admin, routes!(operations::list_dead_timers)),
+        route(admin, routes!(operations::revive_timer)),
+        route(admin, routes!(unknown::list_unknown_instances)),
+        route(admin, routes!(unknown::delete_unknown_instance)),
     ]
 }

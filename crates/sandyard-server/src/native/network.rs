@@ -1,15 +1,14 @@
 //! `GET` and `PUT /sandboxes/{id}/network`, `POST /sandboxes/{id}/network/allow` and `/deny`: egress policies.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_service::Sandbox;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
 use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, SandboxName};
 use crate::model::network::{self as policy, NetworkRequest, NetworkView, PolicyDefaults, Targets};
 
@@ -32,17 +31,12 @@ pub(crate) struct NetworkReply {
 ///
 /// Returns which hosts a sandbox may reach. Values of headers are masked. Does not wake the sandbox.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/network", operation_id = "get_network", tag = "network",
-    params(SandboxName),
+    get, path = "/sandboxes/{id}/network", tag = "network", params(SandboxName),
     responses((status = 200, description = "Egress policy returned.", body = NetworkReply))
 )]
-pub(crate) async fn get_network(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<NetworkReply>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
-    reply(&app, sandbox)
+pub(crate) async fn get_network(call: Call, name: SandboxName) -> Reply<NetworkReply> {
+    let sandbox = call.inspect(&name.id).await?;
+    reply(&call.app, sandbox)
 }
 
 /// Replace the egress policy
@@ -50,43 +44,41 @@ pub(crate) async fn get_network(
 /// Replaces the whole egress policy of a sandbox; what the request leaves out is reset to its default. Open connections
 /// that the new policy does not allow are closed.
 #[utoipa::path(
-    put, path = "/sandboxes/{id}/network", operation_id = "set_network", tag = "network",
-    params(SandboxName), request_body = NetworkRequest,
+    put, path = "/sandboxes/{id}/network", tag = "network", params(SandboxName), request_body = NetworkRequest,
     responses((status = 200, description = "Egress policy replaced.", body = NetworkReply))
 )]
 pub(crate) async fn set_network(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(policy): Body<Value>,
-) -> Result<Json<NetworkReply>, ApiError> {
-    let service = app.service();
+) -> Reply<NetworkReply> {
+    let service = call.service();
     // Checks that the caller may see the sandbox first, so that other errors reveal nothing.
-    service.inspect(&caller, &name.id).await?;
-    let policy = policy::parse("", policy, PolicyDefaults::from(&app))?;
-    let sandbox = service.set_network(&caller, &name.id, policy).await?;
-    reply(&app, sandbox)
+    call.inspect(&name.id).await?;
+    let policy = policy::parse("", policy, PolicyDefaults::from(&call.app))?;
+    let sandbox = service.set_network(&call.caller, &name.id, policy).await?;
+    reply(&call.app, sandbox)
 }
 
 /// Allow egress to hosts
 ///
 /// Adds hosts to the list that a sandbox may reach, and removes them from the list of denied hosts.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/network/allow", operation_id = "allow_network", tag = "network",
-    params(SandboxName), request_body = Targets,
+    post, path = "/sandboxes/{id}/network/allow", tag = "network", params(SandboxName), request_body = Targets,
     responses((status = 200, description = "Hosts allowed.", body = NetworkReply))
 )]
 pub(crate) async fn allow_network(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(targets): Body<Targets>,
-) -> Result<Json<NetworkReply>, ApiError> {
-    let service = app.service();
-    service.inspect(&caller, &name.id).await?;
+) -> Reply<NetworkReply> {
+    let service = call.service();
+    call.inspect(&name.id).await?;
     let targets = targets.read()?;
-    let sandbox = service.allow_network(&caller, &name.id, targets).await?;
-    reply(&app, sandbox)
+    let sandbox = service
+        .allow_network(&call.caller, &name.id, targets)
+        .await?;
+    reply(&call.app, sandbox)
 }
 
 /// Deny egress to hosts
@@ -95,24 +87,24 @@ pub(crate) async fn allow_network(
 /// connections to them are closed. Fails with 422 if a wider entry of the list of allowed hosts still covers one of
 /// them.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/network/deny", operation_id = "deny_network", tag = "network",
-    params(SandboxName), request_body = Targets,
+    post, path = "/sandboxes/{id}/network/deny", tag = "network", params(SandboxName), request_body = Targets,
     responses((status = 200, description = "Hosts denied.", body = NetworkReply))
 )]
 pub(crate) async fn deny_network(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(targets): Body<Targets>,
-) -> Result<Json<NetworkReply>, ApiError> {
-    let service = app.service();
-    service.inspect(&caller, &name.id).await?;
+) -> Reply<NetworkReply> {
+    let service = call.service();
+    call.inspect(&name.id).await?;
     let targets = targets.read()?;
-    let sandbox = service.deny_network(&caller, &name.id, targets).await?;
-    reply(&app, sandbox)
+    let sandbox = service
+        .deny_network(&call.caller, &name.id, targets)
+        .await?;
+    reply(&call.app, sandbox)
 }
 
-fn reply(app: &App, sandbox: Sandbox) -> Result<Json<NetworkReply>, ApiError> {
+fn reply(app: &App, sandbox: Sandbox) -> Reply<NetworkReply> {
     let network = app.service().policy_of(&sandbox)?;
     Ok(Json(NetworkReply {
         sandbox_id: sandbox.id.to_string(),

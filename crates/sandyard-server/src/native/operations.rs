@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Reply};
 use crate::extract::PathName;
 use crate::model::Done;
 use crate::time::iso;
@@ -40,10 +40,10 @@ pub(crate) struct NodeList {
 ///
 /// Returns the servers that share this server's database. Requires the scope `admin`.
 #[utoipa::path(
-    get, path = "/nodes", operation_id = "list_nodes", tag = "operations",
+    get, path = "/nodes", tag = "operations",
     responses((status = 200, description = "Nodes returned.", body = NodeList))
 )]
-pub(crate) async fn list_nodes(State(app): State<App>) -> Result<Json<NodeList>, ApiError> {
+pub(crate) async fn list_nodes(State(app): State<App>) -> Reply<NodeList> {
     let nodes = app.service().nodes().await?;
     let view = |node: sandyard_store::model::Node| NodeView {
         id: node.id,
@@ -86,10 +86,10 @@ pub(crate) struct TimerList {
 /// Returns the timers that the server stopped retrying after too many failures. A timer is work that is due later, such
 /// as pausing or deleting a sandbox. Requires the scope `admin`.
 #[utoipa::path(
-    get, path = "/timers/dead", operation_id = "list_dead_timers", tag = "operations",
+    get, path = "/timers/dead", tag = "operations",
     responses((status = 200, description = "Failed timers returned.", body = TimerList))
 )]
-pub(crate) async fn list_dead_timers(State(app): State<App>) -> Result<Json<TimerList>, ApiError> {
+pub(crate) async fn list_dead_timers(State(app): State<App>) -> Reply<TimerList> {
     let timers = app.service().dead_timers().await?;
     let view = |timer: sandyard_store::model::Timer| TimerView {
         subject: timer.subject,
@@ -107,14 +107,14 @@ pub(crate) async fn list_dead_timers(State(app): State<App>) -> Result<Json<Time
 ///
 /// Makes a failed timer due now, so that the server tries it again. Requires the scope `admin`.
 #[utoipa::path(
-    post, path = "/timers/dead/{name}/revive", operation_id = "revive_timer", tag = "operations",
+    post, path = "/timers/dead/{name}/revive", tag = "operations",
     params(("name" = String, Path, description = "ID of the sandbox that the timer belongs to.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Timer scheduled for now.", body = Done))
 )]
 pub(crate) async fn revive_timer(
     State(app): State<App>,
     PathName(subject): PathName,
-) -> Result<Json<Done>, ApiError> {
+) -> Reply<Done> {
     if app.service().revive_timer(&subject).await? {
         return Ok(Json(Done::new("The timer is due now")));
     }

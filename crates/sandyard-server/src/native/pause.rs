@@ -1,16 +1,13 @@
 //! `POST /sandboxes/{id}/pause`, `/resume` and `/stop`. All are idempotent.
 
 use axum::Json;
-use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, SandboxName};
-use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 
 /// Query of a pause.
@@ -27,20 +24,18 @@ pub(crate) struct PauseQuery {
 /// Freezes a sandbox and keeps its memory, so that its processes continue where they were when it is resumed. If the
 /// provider cannot keep memory, the sandbox is stopped instead. Pausing a paused sandbox succeeds.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "sandboxes",
-    params(SandboxName, PauseQuery),
+    post, path = "/sandboxes/{id}/pause", tag = "sandboxes", params(SandboxName, PauseQuery),
     responses((status = 200, description = "Sandbox paused.", body = SandboxReply))
 )]
 pub(crate) async fn pause_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     name: SandboxName,
     Query(query): Query<PauseQuery>,
-) -> Result<Json<SandboxReply>, ApiError> {
+) -> Reply<SandboxReply> {
     bounds::optional_text("reason", query.reason.as_deref(), 0, 256)?;
-    let sandbox = app.service().pause(&caller, &name.id, query.reason).await?;
-    Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox paused")))
+    let service = call.service();
+    let sandbox = service.pause(&call.caller, &name.id, query.reason).await?;
+    Ok(Json(SandboxReply::new(&sandbox, &call, "Sandbox paused")))
 }
 
 /// Resume a sandbox
@@ -48,34 +43,22 @@ pub(crate) async fn pause_sandbox(
 /// Continues a paused sandbox or starts a stopped one, and restarts its idle timeout. Resuming a running sandbox
 /// succeeds.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/resume", operation_id = "resume_sandbox", tag = "sandboxes",
-    params(SandboxName),
+    post, path = "/sandboxes/{id}/resume", tag = "sandboxes", params(SandboxName),
     responses((status = 200, description = "Sandbox running.", body = SandboxReply))
 )]
-pub(crate) async fn resume_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-    name: SandboxName,
-) -> Result<Json<SandboxReply>, ApiError> {
-    let sandbox = app.service().resume(&caller, &name.id).await?;
-    Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox resumed")))
+pub(crate) async fn resume_sandbox(call: Call, name: SandboxName) -> Reply<SandboxReply> {
+    let sandbox = call.service().resume(&call.caller, &name.id).await?;
+    Ok(Json(SandboxReply::new(&sandbox, &call, "Sandbox resumed")))
 }
 
 /// Stop a sandbox
 ///
 /// Ends all processes of a sandbox and keeps its files. Stopping a stopped sandbox succeeds.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/stop", operation_id = "stop_sandbox", tag = "sandboxes",
-    params(SandboxName),
+    post, path = "/sandboxes/{id}/stop", tag = "sandboxes", params(SandboxName),
     responses((status = 200, description = "Sandbox stopped.", body = SandboxReply))
 )]
-pub(crate) async fn stop_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-    name: SandboxName,
-) -> Result<Json<SandboxReply>, ApiError> {
-    let sandbox = app.service().stop(&caller, &name.id).await?;
-    Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox stopped")))
+pub(crate) async fn stop_sandbox(call: Call, name: SandboxName) -> Reply<SandboxReply> {
+    let sandbox = call.service().stop(&call.caller, &name.id).await?;
+    Ok(Json(SandboxReply::new(&sandbox, &call, "Sandbox stopped")))
 }

@@ -1,17 +1,16 @@
 //! `POST /sandboxes/expose-port`; `POST` and `GET /sandboxes/{id}/ports/{port}`.
 
 use axum::Json;
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use sandyard_core::Caller;
 use sandyard_service::{Sandbox, ServiceError};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
 use crate::actions::expose_port::{self, ExposePort, PortReply, signed_url};
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
 
@@ -20,19 +19,11 @@ use crate::links::Links;
 /// Returns the preview URL of a TCP port in a sandbox. Every port has a URL, whether or not a program listens on it
 /// yet; nothing is changed. Use `POST /sandboxes/{id}/ports/{port}` to make a port public.
 #[utoipa::path(
-    post, path = "/sandboxes/expose-port", operation_id = "expose_port", tag = "ports",
-    request_body = ExposePort,
+    post, path = "/sandboxes/expose-port", tag = "ports", request_body = ExposePort,
     responses((status = 200, description = "URL of the port returned.", body = PortReply))
 )]
-pub(crate) async fn expose_port(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-    Body(request): Body<ExposePort>,
-) -> Result<Json<PortReply>, ApiError> {
-    expose_port::expose_port(&app, &caller, &links, request)
-        .await
-        .map(Json)
+pub(crate) async fn expose_port(call: Call, Body(request): Body<ExposePort>) -> Reply<PortReply> {
+    expose_port::expose_port(&call, request).await.map(Json)
 }
 
 /// Sandbox and port named in the path.
@@ -80,46 +71,37 @@ pub(crate) struct PortAccess {
 /// Sets whether anyone may open a port through its preview URL. A private port (the default) can be opened with
 /// credentials of the owner or with a signed URL. A sandbox may have at most 64 public ports.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/ports/{port}", operation_id = "set_port_access", tag = "ports",
-    params(PortName), request_body = PortAccess,
+    post, path = "/sandboxes/{id}/ports/{port}", tag = "ports", params(PortName), request_body = PortAccess,
     responses((status = 200, description = "Access to the port changed.", body = PortReply))
 )]
 pub(crate) async fn set_port_access(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     name: PortName,
     Body(access): Body<PortAccess>,
-) -> Result<Json<PortReply>, ApiError> {
-    let service = app.service();
-    if access.public && app.is_guarded_port(name.port) {
+) -> Reply<PortReply> {
+    let service = call.service();
+    if access.public && call.app.is_guarded_port(name.port) {
         let problem = "the ports of the tool server and of VS Code are never everybody's";
         return Err(ServiceError::invalid("public", problem)
             .hint("give others a signed link, which opens it for a day")
             .into());
     }
     let sandbox = service
-        .set_port_public(&caller, &name.id, name.port, access.public)
+        .set_port_public(&call.caller, &name.id, name.port, access.public)
         .await?;
-    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
+    Ok(Json(reply(&call.caller, &call.links, &sandbox, name.port)))
 }
 
 /// Get the address of a port
 ///
 /// Returns the preview URL of a port and who may open it. Does not wake the sandbox.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/ports/{port}", operation_id = "get_port", tag = "ports",
-    params(PortName),
+    get, path = "/sandboxes/{id}/ports/{port}", tag = "ports", params(PortName),
     responses((status = 200, description = "Address of the port returned.", body = PortReply))
 )]
-pub(crate) async fn get_port(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-    name: PortName,
-) -> Result<Json<PortReply>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
-    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
+pub(crate) async fn get_port(call: Call, name: PortName) -> Reply<PortReply> {
+    let sandbox = call.inspect(&name.id).await?;
+    Ok(Json(reply(&call.caller, &call.links, &sandbox, name.port)))
 }
 
 fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortReply {

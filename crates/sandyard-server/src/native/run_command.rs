@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use sandyard_service::{CommandOutput, RunRequest, ServiceError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::listen::Shutdown;
@@ -121,14 +119,12 @@ fn reply(output: CommandOutput) -> Response {
 /// With `background: true` the response comes at once and the command keeps running. With the header `Accept:
 /// text/event-stream` the output is streamed, as by `run-command-stream`.
 #[utoipa::path(
-    post, path = "/sandboxes/run-command", operation_id = "run_command", tag = "commands",
-    request_body = RunCommand,
+    post, path = "/sandboxes/run-command", tag = "commands", request_body = RunCommand,
     responses((status = 200, description = "Command finished, or was started in the background.", content(
         (RunReply = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn run_command(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     shutdown: Shutdown,
     headers: HeaderMap,
     Body(request): Body<RunCommand>,
@@ -136,20 +132,22 @@ pub(crate) async fn run_command(
     let name = sandbox_name(&request.sandbox_id)?.to_owned();
     let is_background = request.background.unwrap_or(false);
     let request = request.into_request()?;
-    let live = app.service().live(&caller, &name).await?;
+    let live = call.live(&name).await?;
     if stream::wants_events(&headers) {
         let detach = if is_background {
             Detach::Yes
         } else {
             Detach::No
         };
-        return stream::command_events(&app, &caller, live, request, detach, shutdown).await;
+        return stream::command_events(&call, live, request, detach, shutdown).await;
     }
     if !is_background {
-        let output = app.service().run_command(&caller, &live, request).await?;
+        let service = call.service();
+        let output = service.run_command(&call.caller, &live, request).await?;
         return Ok(reply(output));
     }
-    let pid = app.service().start_command(&caller, &live, request).await?;
+    let service = call.service();
+    let pid = service.start_command(&call.caller, &live, request).await?;
     Ok(Json(RunReply {
         success: true,
         output: String::new(),

@@ -1,17 +1,15 @@
 //! `GET /secrets`, `PUT` and `DELETE /secrets/{name}`: secrets that sandboxes use without seeing them.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_core::bounds::{MAX_SECRET_BYTES, MAX_SECRET_HOSTS};
 use sandyard_core::network::{BoundHost, BoundHostError, SecretText};
 use sandyard_service::{SecretInfo, SecretRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, PathName};
 use crate::model::Done;
 use crate::model::network::invalid_entry;
@@ -105,14 +103,11 @@ pub(crate) struct SecretList {
 ///
 /// Returns the secrets that the caller may use, sorted by name. Values are never returned.
 #[utoipa::path(
-    get, path = "/secrets", operation_id = "list_secrets", tag = "network",
+    get, path = "/secrets", tag = "network",
     responses((status = 200, description = "Secrets returned.", body = SecretList))
 )]
-pub(crate) async fn list_secrets(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-) -> Result<Json<SecretList>, ApiError> {
-    let secrets = app.service().secrets(&caller).await?;
+pub(crate) async fn list_secrets(call: Call) -> Reply<SecretList> {
+    let secrets = call.service().secrets(&call.caller).await?;
     let secrets = secrets.into_iter().map(SecretView::from).collect();
     Ok(Json(SecretList { secrets }))
 }
@@ -123,19 +118,18 @@ pub(crate) async fn list_secrets(
 /// at once. A sandbox never sees the value: its environment holds the placeholder, and the egress gateway puts the
 /// value into requests to `hosts`.
 #[utoipa::path(
-    put, path = "/secrets/{name}", operation_id = "put_secret", tag = "network",
+    put, path = "/secrets/{name}", tag = "network",
     params(("name" = String, Path, description = "Name of the secret, 1–64 letters, digits, `-` and `_`.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
     request_body = PutSecret,
     responses((status = 200, description = "Secret stored.", body = SecretView))
 )]
 pub(crate) async fn put_secret(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
     Body(secret): Body<PutSecret>,
-) -> Result<Json<SecretView>, ApiError> {
+) -> Reply<SecretView> {
     let request = secret.into_request(name)?;
-    let secret = app.service().put_secret(&caller, request).await?;
+    let secret = call.service().put_secret(&call.caller, request).await?;
     Ok(Json(secret.into()))
 }
 
@@ -143,15 +137,11 @@ pub(crate) async fn put_secret(
 ///
 /// Deletes a secret. Sandboxes that use it send the placeholder from then on.
 #[utoipa::path(
-    delete, path = "/secrets/{name}", operation_id = "delete_secret", tag = "network",
+    delete, path = "/secrets/{name}", tag = "network",
     params(("name" = String, Path, description = "Name of the secret, 1–64 letters, digits, `-` and `_`.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
     responses((status = 200, description = "Secret deleted.", body = Done))
 )]
-pub(crate) async fn delete_secret(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(name): PathName,
-) -> Result<Json<Done>, ApiError> {
-    app.service().delete_secret(&caller, &name).await?;
+pub(crate) async fn delete_secret(call: Call, PathName(name): PathName) -> Reply<Done> {
+    call.service().delete_secret(&call.caller, &name).await?;
     Ok(Json(Done::new(format!("Secret {name} deleted"))))
 }

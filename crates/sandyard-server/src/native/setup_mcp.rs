@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_agent_client::wire::Code;
 use sandyard_core::ErrorKind;
 use sandyard_service::Live;
@@ -13,12 +12,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, sandbox_name};
-use crate::links::Links;
 use crate::tool_server::{ToolServer, plain};
 
 /// Default time limit until the tool server listens.
@@ -88,21 +85,15 @@ pub(crate) struct AddedServer {
 /// Starts the MCP tool server of a sandbox if it is not running, passes it settings and credentials, adds your own MCP
 /// servers to it, and lists its tools. MCP clients then connect to `mcp_url`.
 #[utoipa::path(
-    post, path = "/sandboxes/setup-mcp", operation_id = "setup_mcp", tag = "ports",
-    request_body = SetupMcp,
+    post, path = "/sandboxes/setup-mcp", tag = "ports", request_body = SetupMcp,
     responses((status = 200, description = "Tool server running.", body = McpReply))
 )]
-pub(crate) async fn setup_mcp(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-    Body(request): Body<SetupMcp>,
-) -> Result<Json<McpReply>, ApiError> {
+pub(crate) async fn setup_mcp(call: Call, Body(request): Body<SetupMcp>) -> Reply<McpReply> {
     let name = sandbox_name(&request.sandbox_id)?;
     let url = request.tool_server_url.as_deref();
     bounds::optional_text("tool_server_url", url, 1, 2048)?;
-    let live = app.service().live(&caller, name).await?;
-    let port = app.settings().mcp_port;
+    let live = call.live(name).await?;
+    let port = call.app.settings().mcp_port;
     let timeout = request
         .timeout
         .map(|seconds| Duration::from_secs(seconds.0.unsigned_abs()));
@@ -111,7 +102,7 @@ pub(crate) async fn setup_mcp(
         wait_for_port(&live, port, started_at + timeout.unwrap_or(LISTEN_TIMEOUT)).await?;
         let server = ToolServer::new(&live, port);
         // Used by the tool that returns preview URLs. Another tool server may ignore it.
-        let ports = json!({"template": links.port_pattern(&live.sandbox.id)});
+        let ports = json!({"template": call.links.port_pattern(&live.sandbox.id)});
         let _ = server.post("/port-url", &ports).await;
         let servers = apply_settings(&live, port, &request).await?;
         let tools = ToolServer::open(&live, port).await?.names().await?;
@@ -131,7 +122,7 @@ pub(crate) async fn setup_mcp(
     }
     Ok(Json(McpReply {
         success: true,
-        mcp_url: links.mcp(&live.sandbox.id),
+        mcp_url: call.links.mcp(&live.sandbox.id),
         message,
         tools,
         servers,

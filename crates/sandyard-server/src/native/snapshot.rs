@@ -1,14 +1,11 @@
 //! `POST /sandboxes/{id}/snapshot` and `POST /sandboxes/{id}/fork`.
 
 use axum::Json;
-use axum::extract::State;
 
-use crate::access::Authenticated;
 use crate::actions::copies::{self, Fork, Snapshot};
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, OptionalBody, SandboxName};
-use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
 
@@ -17,17 +14,15 @@ use crate::model::template::TemplateView;
 /// Saves the files of a sandbox as a template under a new name. Processes and memory are not saved. Create sandboxes
 /// from it by passing the name as `template_id`.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/snapshot", operation_id = "snapshot_sandbox", tag = "templates",
-    params(SandboxName), request_body = Snapshot,
+    post, path = "/sandboxes/{id}/snapshot", tag = "templates", params(SandboxName), request_body = Snapshot,
     responses((status = 200, description = "Snapshot created.", body = TemplateView))
 )]
 pub(crate) async fn snapshot_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Body(request): Body<Snapshot>,
-) -> Result<Json<TemplateView>, ApiError> {
-    copies::snapshot_sandbox(&app, &caller, &name.id, request)
+) -> Reply<TemplateView> {
+    copies::snapshot_sandbox(&call, &name.id, request)
         .await
         .map(Json)
 }
@@ -37,18 +32,15 @@ pub(crate) async fn snapshot_sandbox(
 /// Creates another sandbox from the current files of this one. Processes and memory are not copied. The request body is
 /// optional; settings that it leaves out are copied from the original.
 #[utoipa::path(
-    post, path = "/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "sandboxes",
-    params(SandboxName), request_body = Option<Fork>,
+    post, path = "/sandboxes/{id}/fork", tag = "sandboxes", params(SandboxName), request_body = Option<Fork>,
     responses((status = 200, description = "Fork created and running.", body = SandboxReply))
 )]
 pub(crate) async fn fork_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
+    call: Call,
     name: SandboxName,
     OptionalBody(request): OptionalBody<Option<Fork>>,
-) -> Result<Json<SandboxReply>, ApiError> {
-    copies::fork_sandbox(&app, &caller, &links, &name.id, request.unwrap_or_default())
+) -> Reply<SandboxReply> {
+    copies::fork_sandbox(&call, &name.id, request.unwrap_or_default())
         .await
         .map(Json)
 }

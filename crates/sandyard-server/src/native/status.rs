@@ -1,31 +1,24 @@
 //! `GET /sandboxes/{id}/status` and `GET /sandboxes/status`, for one sandbox or all.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_service::SandboxFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName, sandbox_name};
+use crate::call::Call;
+use crate::error::Reply;
+use crate::extract::{Query, SandboxName};
 use crate::model::sandbox::StatusReply;
 
 /// Get the status of a sandbox
 ///
 /// Returns the current status of a sandbox without waking it.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/status", operation_id = "get_sandbox_status", tag = "sandboxes",
-    params(SandboxName),
+    get, path = "/sandboxes/{id}/status", tag = "sandboxes", params(SandboxName),
     responses((status = 200, description = "Status returned.", body = StatusReply))
 )]
-pub(crate) async fn get_sandbox_status(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<StatusReply>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+pub(crate) async fn get_sandbox_status(call: Call, name: SandboxName) -> Reply<StatusReply> {
+    let sandbox = call.inspect(&name.id).await?;
     Ok(Json(StatusReply::from(&sandbox)))
 }
 
@@ -56,23 +49,19 @@ pub(crate) enum StatusesReply {
 /// Returns the status of the named sandbox, or of all the caller's sandboxes (at most 1,000, newest first) if
 /// `sandbox_id` is omitted. Does not wake a sandbox.
 #[utoipa::path(
-    get, path = "/sandboxes/status", operation_id = "get_status", tag = "sandboxes",
-    params(StatusQuery),
+    get, path = "/sandboxes/status", tag = "sandboxes", params(StatusQuery),
     responses((status = 200, description = "Status returned.", body = StatusesReply))
 )]
 pub(crate) async fn get_status(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<StatusQuery>,
-) -> Result<Json<StatusesReply>, ApiError> {
+) -> Reply<StatusesReply> {
     if let Some(name) = &query.sandbox_id {
-        let sandbox = app.service().inspect(&caller, sandbox_name(name)?).await?;
+        let sandbox = call.inspect(name).await?;
         return Ok(Json(StatusesReply::Single(StatusReply::from(&sandbox))));
     }
-    let page = app
-        .service()
-        .list(&caller, SandboxFilter::default())
-        .await?;
+    let service = call.service();
+    let page = service.list(&call.caller, SandboxFilter::default()).await?;
     let sandboxes = page.items.iter().map(StatusReply::from).collect();
     Ok(Json(StatusesReply::All { sandboxes }))
 }

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::Response;
 use sandyard_core::ErrorKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
 use crate::actions::write_file::{self, WriteFile};
-use crate::app::App;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, sandbox_name};
 use crate::files::{WholeFile, read_whole};
 use crate::model::Done;
@@ -55,19 +53,17 @@ pub(crate) struct FileContent {
 /// Returns the content of a UTF-8 text file of up to 32 MiB. Use `GET /sandboxes/{id}/files` for binary or larger
 /// files.
 #[utoipa::path(
-    post, path = "/sandboxes/read-file", operation_id = "read_file", tag = "files",
-    request_body = ReadFile,
+    post, path = "/sandboxes/read-file", tag = "files", request_body = ReadFile,
     responses((status = 200, description = "File content returned.", body = FileContent))
 )]
 pub(crate) async fn read_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(request): Body<ReadFile>,
 ) -> Result<Response, ApiError> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
-    let live = app.service().live(&caller, name).await?;
-    let read = read_whole(&app, &caller, &live.agent, &path, MAX_FILE).await?;
+    let live = call.live(name).await?;
+    let read = read_whole(&call, &live.agent, &path, MAX_FILE).await?;
     let Some(WholeFile { content, memory }) = read else {
         return Err(ApiError::new(
             ErrorKind::TooLarge,
@@ -90,16 +86,9 @@ pub(crate) async fn read_file(
 /// Writes a text file and creates the missing parent directories. An existing file is replaced. Use `PUT
 /// /sandboxes/{id}/files` for binary or large content.
 #[utoipa::path(
-    post, path = "/sandboxes/write-file", operation_id = "write_file", tag = "files",
-    request_body = WriteFile,
+    post, path = "/sandboxes/write-file", tag = "files", request_body = WriteFile,
     responses((status = 200, description = "File written.", body = Done))
 )]
-pub(crate) async fn write_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    Body(request): Body<WriteFile>,
-) -> Result<Json<Done>, ApiError> {
-    write_file::write_file(&app, &caller, request)
-        .await
-        .map(Json)
+pub(crate) async fn write_file(call: Call, Body(request): Body<WriteFile>) -> Reply<Done> {
+    write_file::write_file(&call, request).await.map(Json)
 }

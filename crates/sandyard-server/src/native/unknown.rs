@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::Reply;
 use crate::extract::PathName;
 use crate::model::Done;
 use crate::time::iso;
@@ -45,12 +45,10 @@ pub(crate) struct UnknownInstanceList {
 /// database was restored, or when another server runs as the same installation. The server leaves them alone. Requires
 /// the scope `admin`.
 #[utoipa::path(
-    get, path = "/instances/unknown", operation_id = "list_unknown_instances", tag = "operations",
+    get, path = "/instances/unknown", tag = "operations",
     responses((status = 200, description = "Orphaned instances returned.", body = UnknownInstanceList))
 )]
-pub(crate) async fn list_unknown_instances(
-    State(app): State<App>,
-) -> Result<Json<UnknownInstanceList>, ApiError> {
+pub(crate) async fn list_unknown_instances(State(app): State<App>) -> Reply<UnknownInstanceList> {
     let all = app.service().unknown_instances().await?;
     let view = |unknown: sandyard_service::UnknownInstance| UnknownInstanceView {
         id: unknown.instance.id,
@@ -72,14 +70,14 @@ pub(crate) async fn list_unknown_instances(
 /// Deletes an instance that is not in the database, with all its files. Fails with 404 for an instance that belongs to
 /// a sandbox. Requires the scope `admin`.
 #[utoipa::path(
-    delete, path = "/instances/unknown/{name}", operation_id = "delete_unknown_instance", tag = "operations",
+    delete, path = "/instances/unknown/{name}", tag = "operations",
     params(("name" = String, Path, description = "ID that the provider gave the instance.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Orphaned instance deleted.", body = Done))
 )]
 pub(crate) async fn delete_unknown_instance(
     State(app): State<App>,
     PathName(id): PathName,
-) -> Result<Json<Done>, ApiError> {
+) -> Reply<Done> {
     app.service().delete_unknown_instance(&id).await?;
     Ok(Json(Done::new("Instance deleted")))
 }

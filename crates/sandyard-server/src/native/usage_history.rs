@@ -1,15 +1,13 @@
 //! `GET /sandboxes/{id}/metrics/history`.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_provider::UsagePoint;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, SandboxName};
 
 /// Query of a usage history.
@@ -65,21 +63,20 @@ pub(crate) struct UsageHistoryReply {
 /// Returns the resource usage of the last hour, one point for every five seconds in which the sandbox ran. Does not
 /// wake the sandbox and does not count as activity.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/metrics/history", operation_id = "get_sandbox_metrics_history", tag = "monitoring",
-    params(SandboxName, UsageHistoryQuery),
+    get, path = "/sandboxes/{id}/metrics/history", tag = "monitoring", params(SandboxName, UsageHistoryQuery),
     responses((status = 200, description = "Resource usage returned.", body = UsageHistoryReply))
 )]
 pub(crate) async fn get_sandbox_metrics_history(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<UsageHistoryQuery>,
-) -> Result<Json<UsageHistoryReply>, ApiError> {
-    let sandbox = app.service().inspect(&caller, &name.id).await?;
+) -> Reply<UsageHistoryReply> {
+    let sandbox = call.inspect(&name.id).await?;
     let from_ms = query.from_ms.map_or(0, |from| from.0);
     let to_ms = query.to_ms.map_or(i64::MAX, |to| to.0);
     let id = sandbox.id.as_str();
-    let points = app.service().usage_history(&caller, id, from_ms, to_ms);
+    let service = call.service();
+    let points = service.usage_history(&call.caller, id, from_ms, to_ms);
     Ok(Json(UsageHistoryReply {
         sandbox_id: sandbox.id.to_string(),
         points: points.await?.into_iter().map(Into::into).collect(),

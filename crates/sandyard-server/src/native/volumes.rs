@@ -1,17 +1,15 @@
 //! `GET` and `POST /volumes`, `GET` and `DELETE /volumes/{name}`: storage that outlives sandboxes.
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_core::bounds::MAX_USER_ID;
 use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::audit;
 use crate::bounds;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
 use crate::time::iso;
@@ -80,18 +78,17 @@ pub(crate) struct VolumeList {
 ///
 /// Returns the caller's volumes, sorted by name.
 #[utoipa::path(
-    get, path = "/volumes", operation_id = "list_volumes", tag = "volumes", params(ListVolumes),
+    get, path = "/volumes", tag = "volumes", params(ListVolumes),
     responses((status = 200, description = "Volumes returned.", body = VolumeList))
 )]
 pub(crate) async fn list_volumes(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<ListVolumes>,
-) -> Result<Json<VolumeList>, ApiError> {
+) -> Reply<VolumeList> {
     bounds::optional_text("user_id", query.user_id.as_deref(), 1, MAX_USER_ID)?;
-    let volumes = app
-        .service()
-        .volumes(&caller, query.user_id.as_deref())
+    let service = call.service();
+    let volumes = service
+        .volumes(&call.caller, query.user_id.as_deref())
         .await?;
     let volumes = volumes.into_iter().map(VolumeView::from).collect();
     Ok(Json(VolumeList { volumes }))
@@ -102,15 +99,12 @@ pub(crate) async fn list_volumes(
 /// Creates an empty volume. Mount it by naming it in `volumes` when you create a sandbox; several sandboxes may use it
 /// at the same time.
 #[utoipa::path(
-    post, path = "/volumes", operation_id = "create_volume", tag = "volumes", request_body = CreateVolume,
+    post, path = "/volumes", tag = "volumes", request_body = CreateVolume,
     responses((status = 200, description = "Volume created.", body = VolumeView))
 )]
-pub(crate) async fn create_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    Body(new): Body<CreateVolume>,
-) -> Result<Json<VolumeView>, ApiError> {
-    let volume = app.service().create_volume(&caller, &new.name).await?;
+pub(crate) async fn create_volume(call: Call, Body(new): Body<CreateVolume>) -> Reply<VolumeView> {
+    let service = call.service();
+    let volume = service.create_volume(&call.caller, &new.name).await?;
     audit::note_target(&volume.id);
     Ok(Json(volume.into()))
 }
@@ -119,31 +113,25 @@ pub(crate) async fn create_volume(
 ///
 /// Returns one volume of the caller.
 #[utoipa::path(
-    get, path = "/volumes/{name}", operation_id = "get_volume", tag = "volumes",
+    get, path = "/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "Name or ID of the volume.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Volume returned.", body = VolumeView))
 )]
-pub(crate) async fn get_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(name): PathName,
-) -> Result<Json<VolumeView>, ApiError> {
-    Ok(Json(app.service().volume(&caller, &name).await?.into()))
+pub(crate) async fn get_volume(call: Call, PathName(name): PathName) -> Reply<VolumeView> {
+    Ok(Json(
+        call.service().volume(&call.caller, &name).await?.into(),
+    ))
 }
 
 /// Delete a volume
 ///
 /// Deletes a volume and all files in it. Fails with 409 while a sandbox uses the volume.
 #[utoipa::path(
-    delete, path = "/volumes/{name}", operation_id = "delete_volume", tag = "volumes",
+    delete, path = "/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "Name or ID of the volume.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Volume deleted.", body = Done))
 )]
-pub(crate) async fn delete_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(name): PathName,
-) -> Result<Json<Done>, ApiError> {
-    app.service().delete_volume(&caller, &name).await?;
+pub(crate) async fn delete_volume(call: Call, PathName(name): PathName) -> Reply<Done> {
+    call.service().delete_volume(&call.caller, &name).await?;
     Ok(Json(Done::new(format!("Volume {name} deleted"))))
 }

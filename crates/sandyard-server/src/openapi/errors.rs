@@ -1,6 +1,8 @@
 //! Error responses that all operations share: one description and example for each status, in the form of each dialect.
 
-use sandyard_core::ErrorKind;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -18,18 +20,21 @@ pub(super) enum Dialect {
     E2b,
 }
 
-/// Error response that many operations share.
+/// Error response that many operations share. They are in `errors.json`.
+#[derive(Deserialize)]
 struct SharedError {
     status: u16,
-    name: &'static str,
-    description: &'static str,
-    /// Kind and message of the example.
-    example: (ErrorKind, &'static str),
+    name: String,
+    description: String,
+    /// Code and message of the example.
+    code: String,
+    message: String,
     /// Which operations may return it.
     scope: ErrorScope,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum ErrorScope {
     All,
     /// Operations that require credentials.
@@ -38,148 +43,9 @@ enum ErrorScope {
     E2b,
 }
 
-impl SharedError {
-    const fn new(
-        scope: ErrorScope,
-        status: u16,
-        name: &'static str,
-        description: &'static str,
-        example: (ErrorKind, &'static str),
-    ) -> Self {
-        Self {
-            status,
-            name,
-            description,
-            example,
-            scope,
-        }
-    }
-}
-
-const ERRORS: [SharedError; 14] = [
-    SharedError::new(
-        ErrorScope::All,
-        400,
-        "BadRequest",
-        "Request malformed: it could not be parsed.",
-        (
-            ErrorKind::BadRequest,
-            "the body is not valid JSON: EOF while parsing a value at line 1 column 0",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        401,
-        "Unauthorized",
-        "Credentials missing or invalid.",
-        (ErrorKind::Unauthenticated, "the API key is not valid"),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        403,
-        "Forbidden",
-        "Credentials valid, but they do not permit this operation.",
-        (
-            ErrorKind::Forbidden,
-            "this operation requires the scope `manage`",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        404,
-        "NotFound",
-        "Sandbox or other resource not found, or not visible to you.",
-        (
-            ErrorKind::SandboxNotFound,
-            "there is no sandbox `k4m2vqx0c3h5tz1p6wda`",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        408,
-        "Timeout",
-        "Operation exceeded its time limit. A command was killed; the response holds its output until then.",
-        (
-            ErrorKind::TimedOut,
-            "the command exceeded its timeout of 60 s",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        409,
-        "Conflict",
-        "Current state does not allow the operation, for example because another one is in progress.",
-        (
-            ErrorKind::Conflict,
-            "the volume `datasets` is used by a sandbox",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        413,
-        "BodyTooLarge",
-        "Request body too large.",
-        (ErrorKind::TooLarge, "the request body is larger than 1 MiB"),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        422,
-        "InvalidField",
-        "Field or parameter missing or invalid; the response names it.",
-        (
-            ErrorKind::Invalid,
-            "`timeout` must be a whole number between 1 and 31536000 (got 0)",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        429,
-        "TooManyRequests",
-        "Too many requests, or the maximum number of sandboxes is reached. Retry after `Retry-After` seconds.",
-        (
-            ErrorKind::QuotaExceeded,
-            "the user has as many sandboxes as allowed (100)",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        500,
-        "InternalError",
-        "Internal server error. The server's log has the details under the request ID.",
-        (ErrorKind::Internal, "internal server error"),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        502,
-        "ProviderFailed",
-        "Provider of the sandbox failed or gave an invalid response.",
-        (ErrorKind::ProviderFailed, "the provider `docker` failed"),
-    ),
-    SharedError::new(
-        ErrorScope::All,
-        503,
-        "Unavailable",
-        "Server is starting or stopping, or has no capacity left. Retry after `Retry-After` seconds.",
-        (
-            ErrorKind::Unavailable,
-            "the provider `docker` is unreachable",
-        ),
-    ),
-    SharedError::new(
-        ErrorScope::E2b,
-        504,
-        "ProviderTimeout",
-        "Provider of the sandbox did not answer in time.",
-        (ErrorKind::TimedOut, "the provider did not answer in time"),
-    ),
-    SharedError::new(
-        ErrorScope::Guarded,
-        507,
-        "DiskFull",
-        "Disk of the sandbox is full.",
-        (ErrorKind::NoSpace, "the disk of the sandbox is full"),
-    ),
-];
+static ERRORS: LazyLock<Vec<SharedError>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("errors.json")).expect("the shared errors are valid JSON")
+});
 
 impl Dialect {
     const ALL: [Self; 3] = [Self::Native, Self::Enveloped, Self::E2b];
@@ -203,8 +69,7 @@ impl Dialect {
     }
 
     fn example(self, error: &SharedError) -> Value {
-        let (kind, message) = error.example;
-        let code = kind.code();
+        let SharedError { code, message, .. } = error;
         match self {
             Self::Native => json!({"detail": message, "code": code}),
             Self::Enveloped => {
@@ -235,7 +100,7 @@ pub(super) fn media(dialect: Dialect, status: &str) -> Value {
 /// Adds the errors that an operation may return and does not describe itself.
 pub(super) fn add(responses: &mut Map<String, Value>, dialect: Dialect, access: Access) {
     let is_guarded = access != Access::Public;
-    for error in &ERRORS {
+    for error in ERRORS.iter() {
         let applies = match error.scope {
             ErrorScope::All => true,
             ErrorScope::Guarded => is_guarded,
@@ -276,20 +141,24 @@ pub(super) fn responses() -> Map<String, Value> {
     responses
 }
 
-/// The shared headers of responses, by name.
-pub(super) fn headers() -> Value {
-    json!({
-        "RequestId": {
-            "description": "ID of the request: the one that the client sent, or a generated one.",
-            "schema": {"type": "string"},
-        },
-        "WwwAuthenticate": {
-            "description": "Way to authenticate.",
-            "schema": {"type": "string"},
-        },
-        "RetryAfter": {
-            "description": "Seconds to wait before the next attempt.",
-            "schema": {"type": "integer"},
-        },
-    })
+#[cfg(test)]
+mod tests {
+    use sandyard_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn examples_have_the_status_of_their_code() {
+        for error in ERRORS.iter() {
+            let kind = ErrorKind::ALL
+                .into_iter()
+                .find(|kind| kind.code() == error.code)
+                .unwrap();
+            let status = match error.scope {
+                ErrorScope::E2b => e2b::status_of(kind),
+                _ => crate::error::status_of(kind),
+            };
+            assert_eq!(status.as_u16(), error.status, "{}", error.name);
+        }
+    }
 }

@@ -27,45 +27,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style
 /// Media types whose bodies are bytes, not JSON.
 const BINARY: [&str; 2] = ["application/octet-stream", "application/x-tar"];
 
-/// Groups of operations: name and description.
-const TAGS: [(&str, &str); 12] = [
-    (
-        "sandboxes",
-        "Create, list, pause, resume, fork and delete sandboxes.",
-    ),
-    (
-        "commands",
-        "Run commands and terminals in a sandbox, and stream their output.",
-    ),
-    ("files", "Read, write, list and move files of a sandbox."),
-    (
-        "ports",
-        "Open the ports of a sandbox from outside: preview URLs and the tool server.",
-    ),
-    (
-        "network",
-        "Egress policies, network activity, and secrets that sandboxes use without seeing them.",
-    ),
-    (
-        "templates",
-        "Templates and snapshots that sandboxes start from.",
-    ),
-    ("volumes", "Storage that outlives sandboxes."),
-    ("monitoring", "Events and resource usage of sandboxes."),
-    (
-        "docker",
-        "Docker-style API below `/api/sandboxes`, for tools that manage containers of projects.",
-    ),
-    (
-        "e2b",
-        "API for E2B's SDKs: below `/e2b`, on a listener of its own, and at `api.{domain}`.",
-    ),
-    ("accounts", "Logins, users, API keys and the audit log."),
-    (
-        "operations",
-        "Health, metrics, nodes and repair, for operators of the server.",
-    ),
-];
+/// What does not depend on the routes: title, groups of operations, shared parameters and headers, ways to authenticate.
+const DOCUMENT: &str = include_str!("document.json");
 
 /// The page that shows the document.
 pub(crate) async fn get_docs() -> Response {
@@ -116,32 +79,13 @@ pub(crate) fn build(routes: &[Route]) -> Value {
             .collect();
         schemas[name]["anyOf"] = alternatives.into();
     }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Sandyard",
-            "version": env!("CARGO_PKG_VERSION"),
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": include_str!("introduction.md"),
-        },
-        "servers": [{"url": "/", "description": "The server that sent this document."}],
-        "tags": TAGS.map(|(name, description)| json!({"name": name, "description": description})),
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "responses": errors::responses(),
-            "parameters": {"RequestId": {
-                "name": "X-Request-ID", "in": "header", "required": false,
-                "description": "ID of the request for logs and support, 1–128 letters, digits, `.`, `_` and `-`. Default: the server generates one.",
-                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
-            }},
-            "headers": errors::headers(),
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "Access token of a login, or an API key."},
-                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "API key, created with `POST /keys`."},
-            },
-        },
-    })
+    let mut document: Value = serde_json::from_str(DOCUMENT).expect("the document is valid JSON");
+    document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
+    document["info"]["description"] = include_str!("introduction.md").into();
+    document["paths"] = paths.into();
+    document["components"]["schemas"] = schemas.into();
+    document["components"]["responses"] = errors::responses().into();
+    document
 }
 
 fn add_schema<T: ToSchema + PartialSchema>(schemas: &mut Map<String, Value>) {

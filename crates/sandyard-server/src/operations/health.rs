@@ -49,7 +49,7 @@ pub(crate) struct Health {
 /// Tells whether the server can do its work. The server stays healthy enough to answer 200 while a single provider is
 /// unreachable: the status is then `degraded`. Requires no credentials.
 #[utoipa::path(
-    get, path = "/health", operation_id = "get_health", tag = "operations",
+    get, path = "/health", tag = "operations",
     responses(
         (status = 200, description = "Server works; if `status` is `degraded`, `problems` tells what does not.", body = Health),
         (status = 503, description = "Server is starting or stopping, or its database cannot be read or written.", body = Health),

@@ -1,13 +1,10 @@
 //! `GET /info`: what clients are to know about this server.
 
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::links::Links;
+use crate::call::Call;
 use crate::model::provider::ProviderDetail;
 
 /// Information about the server for clients.
@@ -38,23 +35,19 @@ pub(crate) struct E2bInfo {
 ///
 /// Returns the version of the server, how clients of E2B reach it, and its providers.
 #[utoipa::path(
-    get, path = "/info", operation_id = "get_info", tag = "operations",
+    get, path = "/info", tag = "operations",
     responses((status = 200, description = "Server information returned.", body = ServerInfo))
 )]
-pub(crate) async fn get_info(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    links: Links,
-) -> Json<ServerInfo> {
-    let settings = app.settings();
+pub(crate) async fn get_info(call: Call) -> Json<ServerInfo> {
+    let settings = call.app.settings();
     let domain = settings.e2b_domain.clone();
     let url = match (settings.is_e2b_domain_enough, settings.has_e2b_listener) {
         (true, _) => format!("https://api.{domain}"),
         (false, true) => {
             let port = domain.rsplit_once(':').map(|(_, port)| port);
-            links.at_port(settings.e2b_address, port)
+            call.links.at_port(settings.e2b_address, port)
         }
-        (false, false) => links.below(crate::e2b::PREFIX),
+        (false, false) => call.links.below(crate::e2b::PREFIX),
     };
     Json(ServerInfo {
         version: env!("CARGO_PKG_VERSION"),
@@ -64,11 +57,11 @@ pub(crate) async fn get_info(
             is_domain_enough: settings.is_e2b_domain_enough,
             has_listener: settings.has_e2b_listener,
         },
-        providers: app
+        providers: call
             .service()
             .providers()
             .iter()
-            .map(|provider| ProviderDetail::new(provider, caller.is_admin()))
+            .map(|provider| ProviderDetail::new(provider, call.caller.is_admin()))
             .collect(),
     })
 }

@@ -13,7 +13,7 @@ use crate::metrics::recorder;
 ///
 /// Returns all metrics of the server in the text format of Prometheus.
 #[utoipa::path(
-    get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
+    get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Metrics returned.", body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn get_metrics(State(app): State<App>) -> Result<Response, ApiError> {

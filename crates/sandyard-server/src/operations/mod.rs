@@ -12,9 +12,10 @@ use crate::route::{Route, route};
 
 /// The routes for operators.
 pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
     vec![
         route(Access::Public, routes!(health::get_health)),
-        route(Access::Scope(Scope::Read), routes!(info::get_info)),
+        route(read, routes!(info::get_info)),
         route(Access::Admin(Scope::Read), routes!(metrics::get_metrics)),
     ]
 }

@@ -1,7 +1,7 @@
 //! A WebSocket to a process that already runs, or has ended lately.
 
+use axum::extract::RawPathParams;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{RawPathParams, State};
 use axum::response::Response;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::process::ProcessSelector;
@@ -14,9 +14,8 @@ use super::child::Child;
 use super::exec::not_a_socket;
 use super::processes::{no_process, pid_of};
 use super::socket::{self, Framing, Terminal};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -46,13 +45,13 @@ pub(super) struct AttachQuery {
 /// terminal, and in `output_offset` where its output begins: later than requested if the sandbox no longer keeps that
 /// much. For a process that ended within the last minutes, the server sends the output that is still kept and the exit
 /// code. The process keeps running when the client disconnects, unless `kill_on_disconnect` is set.
-#[utoipa::path(get, path = "/sandboxes/{id}/processes/{pid}/attach", operation_id = "attach_process", tag = "commands",
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/processes/{pid}/attach", tag = "commands",
     params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, AttachQuery),
-    responses(
-        (status = 101, description = "WebSocket opened.")))]
+    responses((status = 101, description = "WebSocket opened."))
+)]
 pub(super) async fn attach_process(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     path_params: RawPathParams,
     Query(query): Query<AttachQuery>,
@@ -62,9 +61,9 @@ pub(super) async fn attach_process(
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let pid = pid_of(&path_params)?;
     bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = call.live(&name.id).await?;
     let process = connect(&live, pid, &query).await?;
-    let mut child = Child::attach(app.service(), &caller, live, process);
+    let mut child = Child::attach(call.service(), &call.caller, live, process);
     if !query.kill_on_disconnect.unwrap_or(false) {
         child.detach();
     }

@@ -7,13 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use axum::extract::State;
 use axum::response::Response;
 use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::{ClientError, wire};
-use sandyard_core::Caller;
 use sandyard_service::{Live, RunRequest, ServiceError};
 use serde::Deserialize;
 use serde_json::json;
@@ -22,11 +20,10 @@ use utoipa::ToSchema;
 use super::child::Child;
 use super::sse;
 use super::utf8::Utf8Decoder;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::extract::{Body, SandboxName, sandbox_name};
+use crate::extract::{Body, SandboxName};
 use crate::listen::Shutdown;
 use crate::model::command::{CommandText, command_schema};
 
@@ -105,42 +102,36 @@ pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
 /// Runs a command and sends its output as server-sent events while it runs: `start` with the process ID, `stdout` and
 /// `stderr` with text, and `exit` with the exit code, or `error`. When the client disconnects, the command is killed,
 /// unless `detach` is set.
-#[utoipa::path(post, path = "/sandboxes/run-command-stream", operation_id = "run_command_stream", tag = "commands",
-    request_body = RunStreamBody,
-    responses(
-        (status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream")))]
+#[utoipa::path(
+    post, path = "/sandboxes/run-command-stream", tag = "commands", request_body = RunStreamBody,
+    responses((status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream"))
+)]
 pub(super) async fn run_command_stream(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     shutdown: Shutdown,
     Body(body): Body<RunStreamBody>,
 ) -> Result<Response, ApiError> {
     let (request, detach) = body.run.into_request()?;
-    let live = app
-        .service()
-        .live(&caller, sandbox_name(&body.sandbox_id)?)
-        .await?;
-    command_events(&app, &caller, live, request, detach, shutdown).await
+    let live = call.live(&body.sandbox_id).await?;
+    command_events(&call, live, request, detach, shutdown).await
 }
 
 /// Run a command in this sandbox and stream its output
 ///
 /// Same as `POST /sandboxes/run-command-stream`, with the sandbox in the path.
-#[utoipa::path(post, path = "/sandboxes/{id}/run", operation_id = "run_in_sandbox", tag = "commands",
-    params(SandboxName),
-    request_body = RunBody,
-    responses(
-        (status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream")))]
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/run", tag = "commands", params(SandboxName), request_body = RunBody,
+    responses((status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream"))
+)]
 pub(super) async fn run_in_sandbox(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     shutdown: Shutdown,
     Body(body): Body<RunBody>,
 ) -> Result<Response, ApiError> {
     let (request, detach) = body.into_request()?;
-    let live = app.service().live(&caller, &name.id).await?;
-    command_events(&app, &caller, live, request, detach, shutdown).await
+    let live = call.live(&name.id).await?;
+    command_events(&call, live, request, detach, shutdown).await
 }
 
 /// Starts a command and streams its output.
@@ -149,8 +140,7 @@ pub(super) async fn run_in_sandbox(
 ///
 /// When the command cannot be started. Later failures are events.
 pub(crate) async fn command_events(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     live: Live,
     request: RunRequest,
     detach: Detach,
@@ -158,12 +148,12 @@ pub(crate) async fn command_events(
 ) -> Result<Response, ApiError> {
     let started_at = Instant::now();
     let timeout = match detach {
-        Detach::No => Some(app.service().foreground_timeout(request.timeout)?),
+        Detach::No => Some(call.service().foreground_timeout(request.timeout)?),
         // A detached command has no time limit by default.
         Detach::Yes => request.timeout,
     };
     let request = RunRequest { timeout, ..request };
-    let mut child = Child::start(app.service(), caller, live, request).await?;
+    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
     if detach == Detach::Yes {
         child.detach();
     }

@@ -6,12 +6,11 @@ use std::convert::Infallible;
 use axum::http::HeaderMap;
 use axum::response::{Response, sse as axum_sse};
 use futures_util::{Stream, stream};
-use sandyard_core::Caller;
 use sandyard_service::{Event, EventFilter};
 use serde::Serialize;
 
 use super::sse;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::listen::Shutdown;
 
@@ -31,8 +30,7 @@ impl StreamedEvent {
 /// Streams the events that `filter` selects and all later ones, each named by its kind. `Last-Event-ID` continues after an event.
 /// `view` converts an event, or leaves it out.
 pub(crate) async fn follow_events<V>(
-    app: App,
-    caller: Caller,
+    call: Call,
     mut filter: EventFilter,
     view: V,
     headers: &HeaderMap,
@@ -45,10 +43,9 @@ where
         filter.after_seq = Some(last);
         filter.is_tail = false;
     }
-    let events = app.service().events(&caller, filter.clone()).await?;
+    let events = call.service().events(&call.caller, filter.clone()).await?;
     let mut follower = Follower {
-        app,
-        caller,
+        call,
         view,
         ready: VecDeque::new(),
         filter: EventFilter {
@@ -65,8 +62,7 @@ where
 
 /// A client that follows events.
 struct Follower<V> {
-    app: App,
-    caller: Caller,
+    call: Call,
     view: V,
     ready: VecDeque<StreamedEvent>,
     /// Selects the events after the last one that was read.
@@ -94,13 +90,13 @@ impl<V: Fn(Event) -> Option<StreamedEvent> + Send + Sync + 'static> Follower<V> 
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let service = self.app.service();
+            let service = self.call.service();
             tokio::select! {
                 () = service.wait_for_events() => {}
                 () = self.shutdown.wait() => return None,
             }
             // A short failure of the database is not reported to the client.
-            if let Ok(events) = service.events(&self.caller, self.filter.clone()).await {
+            if let Ok(events) = service.events(&self.call.caller, self.filter.clone()).await {
                 self.take(events);
             }
         }

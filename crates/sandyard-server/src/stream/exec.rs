@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_service::{Live, RunRequest, ServiceError, ServiceResult};
 
 use super::child::Child;
 use super::control::ExecRequest;
 use super::socket::{self, Framing, Terminal};
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::SandboxName;
 use crate::listen::Shutdown;
@@ -29,23 +27,22 @@ const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The server sends `{"type":"start","pid"}`, then binary messages that begin with a byte, 1 for standard output and 2
 /// for standard error, followed by output. The last message is `{"type":"exit","exit_code"}` or
 /// `{"type":"error","code","detail"}`. When the client disconnects, the command is killed.
-#[utoipa::path(get, path = "/sandboxes/{id}/exec", operation_id = "exec", tag = "commands",
-    params(SandboxName),
-    responses(
-        (status = 101, description = "WebSocket opened.")))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/exec", tag = "commands", params(SandboxName),
+    responses((status = 101, description = "WebSocket opened."))
+)]
 pub(super) async fn exec(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = call.live(&name.id).await?;
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
             let _hold = shutdown.hold();
-            run(app, caller, live, socket, shutdown.clone()).await;
+            run(call, live, socket, shutdown.clone()).await;
         }),
     )
 }
@@ -61,7 +58,7 @@ pub(super) fn not_a_socket(reason: &str) -> ApiError {
         .into()
 }
 
-async fn run(app: App, caller: Caller, live: Live, mut socket: WebSocket, shutdown: Shutdown) {
+async fn run(call: Call, live: Live, mut socket: WebSocket, shutdown: Shutdown) {
     let first = tokio::select! {
         first = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, first_message(&mut socket)) => first,
         () = shutdown.wait() => return,
@@ -80,7 +77,7 @@ async fn run(app: App, caller: Caller, live: Live, mut socket: WebSocket, shutdo
     let started = match request {
         Ok(request) => {
             let terminal = Terminal(request.terminal.is_some());
-            Child::start(app.service(), &caller, live, request)
+            Child::start(call.service(), &call.caller, live, request)
                 .await
                 .map(|child| (child, terminal))
         }

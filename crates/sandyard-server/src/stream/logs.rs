@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -13,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sse;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -65,14 +63,13 @@ pub(super) struct LogLines {
 ///
 /// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
 /// named `log`. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
-#[utoipa::path(get, path = "/sandboxes/{id}/logs", operation_id = "read_logs", tag = "sandboxes",
-    params(SandboxName, LogQuery),
-    responses(
-        (status = 200, description = "Lines returned, or streamed as they are written.", content(
-            (LogLines = "application/json"), (String = "text/event-stream")))))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/logs", tag = "sandboxes", params(SandboxName, LogQuery),
+    responses((status = 200, description = "Lines returned, or streamed as they are written.", content(
+        (LogLines = "application/json"), (String = "text/event-stream"))))
+)]
 pub(super) async fn read_logs(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<LogQuery>,
     shutdown: Shutdown,
@@ -80,11 +77,15 @@ pub(super) async fn read_logs(
 ) -> Result<Response, ApiError> {
     let tail = query.tail.map_or(DEFAULT_TAIL, |tail| tail.0 as usize);
     let after = query.after.map(|after| after.0.unsigned_abs());
-    let service = app.service();
+    let service = call.service();
     if !query.follow.unwrap_or(false) && !sse::is_wanted(&headers) {
         let lines = match after {
-            Some(after) => service.logs_after(&caller, &name.id, after, tail).await?,
-            None => service.logs(&caller, &name.id, tail).await?,
+            Some(after) => {
+                service
+                    .logs_after(&call.caller, &name.id, after, tail)
+                    .await?
+            }
+            None => service.logs(&call.caller, &name.id, tail).await?,
         };
         return Ok(Json(LogLines {
             success: true,
@@ -96,7 +97,9 @@ pub(super) async fn read_logs(
         .into_response());
     }
     let seen = sse::last_event_id(&headers).or(after);
-    let follower = service.follow_logs(&caller, &name.id, tail, seen).await?;
+    let follower = service
+        .follow_logs(&call.caller, &name.id, tail, seen)
+        .await?;
     Ok(sse::respond(events(follower, shutdown)))
 }
 

@@ -1,7 +1,7 @@
 //! The commands that run in a sandbox.
 
 use axum::Json;
-use axum::extract::{RawPathParams, State};
+use axum::extract::RawPathParams;
 use sandyard_agent_client::wire::process::{ProcessInfo, ProcessSelector};
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::control::SignalName;
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, SandboxName};
 
 /// Running command. Its environment is left out, since it may hold secrets.
@@ -53,16 +52,12 @@ pub(super) struct Processes {
 /// List running commands
 ///
 /// Returns the commands that were started through the API and still run.
-#[utoipa::path(get, path = "/sandboxes/{id}/processes", operation_id = "list_processes", tag = "commands",
-    params(SandboxName),
-    responses(
-        (status = 200, description = "Running commands returned.", body = Processes)))]
-pub(super) async fn list_processes(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    name: SandboxName,
-) -> Result<Json<Processes>, ApiError> {
-    let live = app.service().live(&caller, &name.id).await?;
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/processes", tag = "commands", params(SandboxName),
+    responses((status = 200, description = "Running commands returned.", body = Processes))
+)]
+pub(super) async fn list_processes(call: Call, name: SandboxName) -> Reply<Processes> {
+    let live = call.live(&name.id).await?;
     let processes = live.agent.list().await?;
     Ok(Json(Processes {
         success: true,
@@ -103,20 +98,20 @@ pub(super) struct Killed {
 /// Kill a command
 ///
 /// Sends a signal to a command, `SIGKILL` by default.
-#[utoipa::path(post, path = "/sandboxes/{id}/processes/{pid}/kill", operation_id = "kill_process", tag = "commands",
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/processes/{pid}/kill", tag = "commands",
     params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, KillQuery),
-    responses(
-        (status = 200, description = "Signal sent.", body = Killed)))]
+    responses((status = 200, description = "Signal sent.", body = Killed))
+)]
 pub(super) async fn kill_process(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     path_params: RawPathParams,
     Query(query): Query<KillQuery>,
-) -> Result<Json<Killed>, ApiError> {
+) -> Reply<Killed> {
     let pid = pid_of(&path_params)?;
     let signal = SignalName::Name(query.signal.unwrap_or_else(|| "KILL".to_owned())).to_wire()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = call.live(&name.id).await?;
     match live.agent.signal(ProcessSelector::Pid(pid), signal).await {
         Ok(()) => Ok(Json(Killed {
             success: true,

@@ -1,6 +1,5 @@
 //! Terminals over WebSocket, in the form that terminal emulators in browsers use.
 
-use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::Response;
 use sandyard_service::{Command, RunRequest, ServiceResult};
@@ -12,9 +11,8 @@ use super::command::check;
 use super::control::set_term;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
@@ -54,13 +52,12 @@ pub(super) struct PtyQuery {
 /// directions. Text messages of the client are `{"type":"resize","cols","rows"}`, `{"type":"signal","signal"}` or
 /// `{"type":"eof"}`. Text messages of the server are `{"type":"start","pid"}`, `{"type":"exit","exit_code"}` or
 /// `{"type":"error","code","detail"}`. When the client disconnects, the shell is killed.
-#[utoipa::path(get, path = "/sandboxes/{id}/pty", operation_id = "open_pty", tag = "commands",
-    params(SandboxName, PtyQuery),
-    responses(
-        (status = 101, description = "WebSocket opened.")))]
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/pty", tag = "commands", params(SandboxName, PtyQuery),
+    responses((status = 101, description = "WebSocket opened."))
+)]
 pub(super) async fn open_pty(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     name: SandboxName,
     Query(query): Query<PtyQuery>,
     shutdown: Shutdown,
@@ -68,11 +65,11 @@ pub(super) async fn open_pty(
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let request = query.into_request()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = call.live(&name.id).await?;
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
             let _hold = shutdown.hold();
-            match Child::start(app.service(), &caller, live, request).await {
+            match Child::start(call.service(), &call.caller, live, request).await {
                 Ok(child) => {
                     socket::attach(
                         socket,

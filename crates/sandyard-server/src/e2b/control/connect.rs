@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_service::{ConnectRequest, ServiceError, TimeoutAction, TimeoutRequest};
@@ -13,8 +12,7 @@ use utoipa::ToSchema;
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
 use super::view::SandboxView;
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
@@ -39,37 +37,32 @@ pub(crate) struct Connect {
 /// Returns a running sandbox; a paused one is resumed first. The lifetime is extended if `timeout` reaches further, and
 /// never shortened.
 #[utoipa::path(
-    post, path = "/e2b/v2/sandboxes/{id}/connect", operation_id = "e2b_connect", tag = "e2b",
-    params(SandboxParam), request_body = Option<Connect>,
+    post, path = "/e2b/v2/sandboxes/{id}/connect", tag = "e2b", params(SandboxParam), request_body = Option<Connect>,
     responses(
         (status = 200, description = "Sandbox was running already.", body = SandboxView),
         (status = 201, description = "Sandbox was paused and is running now.", body = SandboxView),
     )
 )]
 pub(crate) async fn e2b_connect(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Connect>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+    let sandbox = name::existing(&call, &target.id).await?;
     let request = ConnectRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
         is_cold: options.memory == Some(false),
     };
-    let service = app.service();
+    let service = call.service();
     let connected = service
-        .connect_for(&caller, sandbox.id.as_str(), request)
+        .connect_for(&call.caller, sandbox.id.as_str(), request)
         .await?;
     let status = match connected.was_woken {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    Ok((
-        status,
-        Json(SandboxView::new(&app, &caller, &connected.sandbox)?),
-    ))
+    Ok((status, Json(SandboxView::new(&call, &connected.sandbox)?)))
 }
 
 /// Options of a resume.
@@ -90,18 +83,16 @@ pub(crate) struct Resume {
 ///
 /// Continues a paused sandbox. Fails with 409 if the sandbox is running.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/resume", operation_id = "e2b_resume", tag = "e2b",
-    params(SandboxParam), request_body = Option<Resume>,
+    post, path = "/e2b/sandboxes/{id}/resume", tag = "e2b", params(SandboxParam), request_body = Option<Resume>,
     responses((status = 201, description = "Sandbox running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_resume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Resume>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+    let sandbox = name::existing(&call, &target.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(
             ErrorKind::Conflict,
@@ -115,8 +106,11 @@ pub(crate) async fn e2b_resume(
         timeout: Some(timeout),
         is_cold: options.memory == Some(false),
     };
-    let service = app.service();
-    let mut sandbox = service.connect_for(&caller, id, request).await?.sandbox;
+    let service = call.service();
+    let mut sandbox = service
+        .connect_for(&call.caller, id, request)
+        .await?
+        .sandbox;
     if let Some(is_paused) = options.auto_pause {
         let action = match is_paused {
             true => TimeoutAction::Pause,
@@ -128,9 +122,9 @@ pub(crate) async fn e2b_resume(
                 action: Some(action),
                 expiry: None,
             };
-            sandbox = service.set_timeout(&caller, id, request).await?;
+            sandbox = service.set_timeout(&call.caller, id, request).await?;
         }
     }
-    let view = SandboxView::new(&app, &caller, &sandbox)?;
+    let view = SandboxView::new(&call, &sandbox)?;
     Ok((StatusCode::CREATED, Json(view)))
 }

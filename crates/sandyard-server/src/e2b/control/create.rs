@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
-use sandyard_core::{Caller, ErrorKind, NetworkPolicy};
+use sandyard_core::{ErrorKind, NetworkPolicy};
 use sandyard_service::{CreateRequest, Expiry, MountRequest, ServiceError, TimeoutAction};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,10 +14,10 @@ use utoipa::ToSchema;
 use super::network::{Network, unavailable};
 use super::template_name;
 use super::view::SandboxView;
-use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
 use crate::bounds::{self, BoundedInt, MetadataValue};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
 use crate::model::network::PolicyDefaults;
@@ -174,53 +173,48 @@ fn has_tokens(iam: &Value) -> bool {
 /// Creates a sandbox that lives five minutes unless `timeout` is given. Send an `Idempotency-Key` header to make a
 /// retry return the same sandbox.
 #[utoipa::path(
-    post, path = "/e2b/v2/sandboxes", operation_id = "e2b_create", tag = "e2b",
-    params(IdempotencyKey), request_body = NewSandbox,
+    post, path = "/e2b/v2/sandboxes", tag = "e2b", params(IdempotencyKey), request_body = NewSandbox,
     responses((status = 201, description = "Sandbox created and running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_create(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, new, DEFAULT_TIMEOUT).await
+    create(&call, key, new, DEFAULT_TIMEOUT).await
 }
 
 /// Create a short-lived sandbox
 ///
 /// Creates a sandbox that lives 15 seconds unless `timeout` is given. Clients of the first API version use it.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes", operation_id = "e2b_create_v1", tag = "e2b",
-    params(IdempotencyKey), request_body = NewSandbox,
+    post, path = "/e2b/sandboxes", tag = "e2b", params(IdempotencyKey), request_body = NewSandbox,
     responses((status = 201, description = "Sandbox created and running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_create_v1(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    create(&app, &caller, key, new, DEFAULT_TIMEOUT_V1).await
+    create(&call, key, new, DEFAULT_TIMEOUT_V1).await
 }
 
 async fn create(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     key: IdempotencyKey,
     new: NewSandbox,
     default_timeout: Duration,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
     let template = new.template_id.clone();
-    let request = new.into_request(app, key, default_timeout)?;
-    let created = app.service().create(caller, request).await;
+    let request = new.into_request(&call.app, key, default_timeout)?;
+    let created = call.service().create(&call.caller, request).await;
     let sandbox = created.map_err(|error| match error.kind {
         ErrorKind::NotFound if error.field == Some("template") => {
-            template_name::not_found(app, &template, error)
+            template_name::not_found(&call.app, &template, error)
         }
         _ => error,
     })?;
     audit::note_target(sandbox.id.as_str());
-    let view = SandboxView::new(app, caller, &sandbox)?;
+    let view = SandboxView::new(call, &sandbox)?;
     Ok((StatusCode::CREATED, Json(view)))
 }

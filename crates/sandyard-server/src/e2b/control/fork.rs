@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_service::{ForkRequest, Sandbox, ServiceResult};
 use serde::{Deserialize, Serialize};
@@ -12,9 +11,8 @@ use utoipa::ToSchema;
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
 use super::view::SandboxView;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
+use crate::call::Call;
 use crate::e2b::error::E2bError;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
@@ -50,31 +48,29 @@ pub(crate) enum Forked {
 /// Creates sandboxes from the files of this one, all from the same moment. Each fork succeeds or fails on its own: the
 /// response has one result for each.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/fork", operation_id = "e2b_fork", tag = "e2b",
-    params(SandboxParam), request_body = Option<Fork>,
+    post, path = "/e2b/sandboxes/{id}/fork", tag = "e2b", params(SandboxParam), request_body = Option<Fork>,
     responses((status = 201, description = "One result for each requested fork.", body = Vec<Forked>))
 )]
 pub(crate) async fn e2b_fork(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Fork>>,
 ) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+    let sandbox = name::existing(&call, &target.id).await?;
     let request = ForkRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
         ..ForkRequest::default()
     };
     let count = options.count.map_or(1, |count| count.0 as usize);
     let id = sandbox.id.as_str();
-    let forks = app.service().fork_many(&caller, id, request, count).await?;
-    let view = |fork: ServiceResult<Sandbox>| match fork
-        .and_then(|fork| SandboxView::new(&app, &caller, &fork))
-    {
-        Ok(view) => Forked::Sandbox(Box::new(view)),
-        Err(error) => Forked::Error(E2bError::from(&error)),
-    };
+    let service = call.service();
+    let forks = service.fork_many(&call.caller, id, request, count).await?;
+    let view =
+        |fork: ServiceResult<Sandbox>| match fork.and_then(|fork| SandboxView::new(&call, &fork)) {
+            Ok(view) => Forked::Sandbox(Box::new(view)),
+            Err(error) => Forked::Error(E2bError::from(&error)),
+        };
     let forks = forks.into_iter().map(view).collect();
     Ok((StatusCode::CREATED, Json(forks)))
 }

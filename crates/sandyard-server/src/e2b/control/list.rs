@@ -1,7 +1,7 @@
 //! `GET /v2/sandboxes` and `GET /sandboxes`.
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::{HeaderName, HeaderValue};
 use sandyard_core::SandboxStatus;
 use sandyard_service::{SandboxFilter, ServiceError};
@@ -10,10 +10,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::view::{ListedView, Names};
 use super::{metadata, pages, template_name};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Query, decode_query};
 
 /// Number of running sandboxes among the selected ones.
@@ -59,26 +58,25 @@ pub(crate) struct ListQuery {
 /// Returns the caller's sandboxes, newest first. The header `X-Total-Running` holds the number of matching sandboxes
 /// that run, and `x-next-token` the token of the next page.
 #[utoipa::path(
-    get, path = "/e2b/v2/sandboxes", operation_id = "e2b_list", tag = "e2b",
+    get, path = "/e2b/v2/sandboxes", tag = "e2b",
     params(ListQuery, ("state" = Option<String>, Query, description = "Return only sandboxes in these states: `running`, `paused`, or both separated by a comma. Default: both.",
         pattern = "^(running|paused)(,(running|paused))*$")),
     responses((status = 200, description = "Sandboxes returned.", body = Vec<ListedView>))
 )]
 pub(crate) async fn e2b_list(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
 ) -> Result<pages::ItemPage<ListedView>, ApiError> {
     let states = states(raw.as_deref().unwrap_or_default())?;
     let template = match query.template.as_deref() {
-        Some(text) => Some(template_name::resolve(&app, &caller, text).await?.name),
+        Some(text) => Some(template_name::resolve(&call, text).await?.name),
         None => None,
     };
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let filter = SandboxFilter {
         // An admin, too, sees only its own sandboxes through an SDK.
-        owner: Some(caller.name.clone()),
+        owner: Some(call.caller.name.clone()),
         statuses: states
             .iter()
             .flat_map(|state| state.statuses())
@@ -99,12 +97,12 @@ pub(crate) async fn e2b_list(
         ..filter.clone()
     };
     let total = match states.contains(&StateFilter::Running) {
-        true => app.service().count(&caller, running).await?,
+        true => call.service().count(&call.caller, running).await?,
         false => 0,
     };
-    let page = app.service().list(&caller, filter).await?;
-    let names = Names::find(&app, &caller, &page.items).await?;
-    let view = |sandbox| ListedView::new(&app, sandbox, &names);
+    let page = call.service().list(&call.caller, filter).await?;
+    let names = Names::find(&call, &page.items).await?;
+    let view = |sandbox| ListedView::new(&call.app, sandbox, &names);
     let (mut headers, items) = pages::page(page.items.iter().map(view).collect(), page.next);
     headers.insert(TOTAL_RUNNING, HeaderValue::from(total));
     Ok((headers, items))
@@ -122,24 +120,22 @@ pub(crate) struct ListQueryV1 {
 ///
 /// Returns the caller's running sandboxes, newest first, at most 1,000.
 #[utoipa::path(
-    get, path = "/e2b/sandboxes", operation_id = "e2b_list_v1", tag = "e2b",
-    params(ListQueryV1),
+    get, path = "/e2b/sandboxes", tag = "e2b", params(ListQueryV1),
     responses((status = 200, description = "Running sandboxes returned.", body = Vec<ListedView>))
 )]
 pub(crate) async fn e2b_list_v1(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<ListQueryV1>,
-) -> Result<Json<Vec<ListedView>>, ApiError> {
+) -> Reply<Vec<ListedView>> {
     let filter = SandboxFilter {
-        owner: Some(caller.name.clone()),
+        owner: Some(call.caller.name.clone()),
         statuses: vec![SandboxStatus::Running],
         metadata: metadata::read(query.metadata.as_deref().unwrap_or_default())?,
         ..SandboxFilter::default()
     };
-    let page = app.service().list(&caller, filter).await?;
-    let names = Names::find(&app, &caller, &page.items).await?;
-    let view = |sandbox| ListedView::new(&app, sandbox, &names);
+    let page = call.service().list(&call.caller, filter).await?;
+    let names = Names::find(&call, &page.items).await?;
+    let view = |sandbox| ListedView::new(&call.app, sandbox, &names);
     Ok(Json(page.items.iter().map(view).collect()))
 }
 

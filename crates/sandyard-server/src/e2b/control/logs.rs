@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use sandyard_service::{LogEntry, LogSource};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::Query;
 use crate::time::iso;
 
@@ -124,21 +122,19 @@ pub(crate) struct Logs {
 ///
 /// Returns the newest output of commands and events.
 #[utoipa::path(
-    get, path = "/e2b/v2/sandboxes/{id}/logs", operation_id = "e2b_logs", tag = "e2b",
-    params(SandboxParam, LogsQuery),
+    get, path = "/e2b/v2/sandboxes/{id}/logs", tag = "e2b", params(SandboxParam, LogsQuery),
     responses((status = 200, description = "Log returned.", body = Logs))
 )]
 pub(crate) async fn e2b_logs(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     Query(query): Query<LogsQuery>,
-) -> Result<Json<Logs>, ApiError> {
+) -> Reply<Logs> {
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
-    let service = app.service();
+    let sandbox = name::existing(&call, &target.id).await?;
+    let service = call.service();
     let lines = service
-        .logs(&caller, sandbox.id.as_str(), MAX_LINES)
+        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
         .await?;
     let mut entries = lines.entries;
     let is_backward = query.direction == Some(Direction::Backward);
@@ -199,20 +195,18 @@ pub(crate) struct LogsV1 {
 ///
 /// Returns the newest output of commands and events, oldest first, both as plain lines and as entries.
 #[utoipa::path(
-    get, path = "/e2b/sandboxes/{id}/logs", operation_id = "e2b_logs_v1", tag = "e2b",
-    params(SandboxParam, LogsQueryV1),
+    get, path = "/e2b/sandboxes/{id}/logs", tag = "e2b", params(SandboxParam, LogsQueryV1),
     responses((status = 200, description = "Log returned.", body = LogsV1))
 )]
 pub(crate) async fn e2b_logs_v1(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     Query(query): Query<LogsQueryV1>,
-) -> Result<Json<LogsV1>, ApiError> {
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
-    let service = app.service();
+) -> Reply<LogsV1> {
+    let sandbox = name::existing(&call, &target.id).await?;
+    let service = call.service();
     let lines = service
-        .logs(&caller, sandbox.id.as_str(), MAX_LINES)
+        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
         .await?;
     let mut entries = lines.entries;
     let start_ms = query.start.map_or(0, |start| start.0);

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_provider::UsagePoint;
 use sandyard_service::{Sandbox, ServiceError, ServiceResult};
 use serde::{Deserialize, Serialize};
@@ -12,10 +11,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam, without_client};
 use super::view::cpu_count;
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::Reply;
 use crate::extract::{Query, sandbox_name};
 use crate::time::iso;
 
@@ -82,42 +80,40 @@ impl Metric {
 ///
 /// Returns the resource usage of the last hour, oldest first.
 #[utoipa::path(
-    get, path = "/e2b/sandboxes/{id}/metrics", operation_id = "e2b_metrics", tag = "e2b",
-    params(SandboxParam, MetricsQuery),
+    get, path = "/e2b/sandboxes/{id}/metrics", tag = "e2b", params(SandboxParam, MetricsQuery),
     responses((status = 200, description = "Resource usage returned.", body = Vec<Metric>))
 )]
 pub(crate) async fn e2b_metrics(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     Query(query): Query<MetricsQuery>,
-) -> Result<Json<Vec<Metric>>, ApiError> {
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+) -> Reply<Vec<Metric>> {
+    let sandbox = name::existing(&call, &target.id).await?;
     let from_ms = query.start.map_or(0, |start| start.0 * 1000);
     // Until the end of that second.
     let to_ms = query.end.map_or(i64::MAX, |end| end.0 * 1000 + 999);
     if from_ms > to_ms {
         return Err(ServiceError::invalid("start", "`start` is after `end`").into());
     }
-    let points = points(&app, &caller, &sandbox, from_ms, to_ms).await?;
+    let points = points(&call, &sandbox, from_ms, to_ms).await?;
     let metric = |point| Metric::new(&sandbox, point);
     Ok(Json(points.iter().map(metric).collect()))
 }
 
 async fn points(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     sandbox: &Sandbox,
     from_ms: i64,
     to_ms: i64,
 ) -> ServiceResult<Vec<UsagePoint>> {
     let id = sandbox.id.as_str();
-    let history = app.service().usage_history(caller, id, from_ms, to_ms);
+    let service = call.service();
+    let history = service.usage_history(&call.caller, id, from_ms, to_ms);
     match history.await {
         Err(error) if error.kind == ErrorKind::Unsupported => {
-            let now_ms = app.service().clock().now_ms();
+            let now_ms = call.service().clock().now_ms();
             match (from_ms..=to_ms).contains(&now_ms) {
-                true => point_now(app, caller, id, now_ms).await,
+                true => point_now(call, id, now_ms).await,
                 false => Ok(Vec::new()),
             }
         }
@@ -126,13 +122,8 @@ async fn points(
 }
 
 /// The current usage, for providers without a history; nothing if the provider does not report it either.
-async fn point_now(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    now_ms: i64,
-) -> ServiceResult<Vec<UsagePoint>> {
-    let usage = match app.service().usage(caller, id).await {
+async fn point_now(call: &Call, id: &str, now_ms: i64) -> ServiceResult<Vec<UsagePoint>> {
+    let usage = match call.service().usage(&call.caller, id).await {
         Err(error) if error.kind == ErrorKind::Unsupported => return Ok(Vec::new()),
         usage => usage?,
     };
@@ -171,15 +162,13 @@ pub(crate) struct MetricsOfMany {
 ///
 /// Returns the last measured resource usage of up to 100 sandboxes.
 #[utoipa::path(
-    get, path = "/e2b/sandboxes/metrics", operation_id = "e2b_metrics_of_many", tag = "e2b",
-    params(ManyQuery),
+    get, path = "/e2b/sandboxes/metrics", tag = "e2b", params(ManyQuery),
     responses((status = 200, description = "Resource usage returned.", body = MetricsOfMany))
 )]
 pub(crate) async fn e2b_metrics_of_many(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<ManyQuery>,
-) -> Result<Json<MetricsOfMany>, ApiError> {
+) -> Reply<MetricsOfMany> {
     let ids: Vec<_> = query
         .sandbox_ids
         .split(',')
@@ -195,7 +184,7 @@ pub(crate) async fn e2b_metrics_of_many(
     let mut sandboxes = BTreeMap::new();
     for id in ids {
         let newest = match sandbox_name(without_client(id)) {
-            Ok(name) => newest(&app, &caller, name).await,
+            Ok(name) => newest(&call, name).await,
             Err(error) => Err(error),
         };
         match newest {
@@ -210,9 +199,9 @@ pub(crate) async fn e2b_metrics_of_many(
     Ok(Json(MetricsOfMany { sandboxes }))
 }
 
-async fn newest(app: &App, caller: &Caller, name: &str) -> ServiceResult<Option<(String, Metric)>> {
-    let sandbox = name::existing(app, caller, name).await?;
-    let points = points(app, caller, &sandbox, 0, i64::MAX).await?;
+async fn newest(call: &Call, name: &str) -> ServiceResult<Option<(String, Metric)>> {
+    let sandbox = name::existing(call, name).await?;
+    let points = points(call, &sandbox, 0, i64::MAX).await?;
     let metric = points.last().map(|point| Metric::new(&sandbox, point));
     Ok(metric.map(|metric| (sandbox.id.to_string(), metric)))
 }

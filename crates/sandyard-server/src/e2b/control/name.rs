@@ -2,11 +2,11 @@
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use sandyard_core::{Caller, SandboxId, SandboxStatus};
+use sandyard_core::{SandboxId, SandboxStatus};
 use sandyard_service::{Sandbox, ServiceError, ServiceResult};
 use utoipa::IntoParams;
 
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 
@@ -44,8 +44,8 @@ pub(crate) fn without_client(text: &str) -> &str {
 const MIN_ID: usize = 16;
 
 /// A sandbox that runs or is paused: this dialect knows no others.
-pub(crate) async fn existing(app: &App, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-    let sandbox = app.service().inspect(caller, name).await?;
+pub(crate) async fn existing(call: &Call, name: &str) -> ServiceResult<Sandbox> {
+    let sandbox = call.inspect(name).await?;
     match sandbox.status {
         SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped => Ok(sandbox),
         SandboxStatus::Creating => {

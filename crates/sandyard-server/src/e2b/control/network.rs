@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_core::NetworkPolicy;
 use sandyard_core::network::Target;
@@ -11,8 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::name::{self, SandboxParam};
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::Body;
 use crate::model::network::{self as policy, PolicyDefaults, invalid_entry};
@@ -168,30 +166,28 @@ pub(crate) struct NetworkUpdate {
 /// Replaces which hosts a sandbox may reach; what the request leaves out is reset. Access to the sandbox's ports stays
 /// as it is.
 #[utoipa::path(
-    put, path = "/e2b/sandboxes/{id}/network", operation_id = "e2b_set_network", tag = "e2b",
-    params(SandboxParam), request_body = NetworkUpdate,
+    put, path = "/e2b/sandboxes/{id}/network", tag = "e2b", params(SandboxParam), request_body = NetworkUpdate,
     responses((status = 204, description = "Egress policy replaced."))
 )]
 pub(crate) async fn e2b_set_network(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     Body(update): Body<NetworkUpdate>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
-    let before = app.service().policy_of(&sandbox)?;
-    let defaults = PolicyDefaults::from(&app);
+    let sandbox = name::existing(&call, &target.id).await?;
+    let before = call.service().policy_of(&sandbox)?;
+    let defaults = PolicyDefaults::from(&call.app);
     let requested = update
         .network
         .into_policy(update.allow_internet_access, defaults)?;
     let mut policy = match requested {
         Some(policy) => policy,
-        None => app.service().settings().default_network.clone(),
+        None => call.service().settings().default_network.clone(),
     };
     policy.allow_public_traffic = before.allow_public_traffic;
     policy.mask_request_host = before.mask_request_host;
-    app.service()
-        .set_network(&caller, sandbox.id.as_str(), policy)
+    call.service()
+        .set_network(&call.caller, sandbox.id.as_str(), policy)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }

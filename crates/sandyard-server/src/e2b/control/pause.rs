@@ -1,6 +1,5 @@
 //! `POST /sandboxes/{id}/pause`.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_service::ServiceError;
@@ -8,8 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::name::{self, SandboxParam};
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
@@ -29,18 +27,16 @@ pub(crate) struct Pause {
 ///
 /// Pauses a running sandbox, with its memory unless `memory` is false. Fails with 409 if the sandbox is paused already.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/pause", operation_id = "e2b_pause", tag = "e2b",
-    params(SandboxParam), request_body = Option<Pause>,
+    post, path = "/e2b/sandboxes/{id}/pause", tag = "e2b", params(SandboxParam), request_body = Option<Pause>,
     responses((status = 204, description = "Sandbox paused."))
 )]
 pub(crate) async fn e2b_pause(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Option<Pause>>,
 ) -> Result<StatusCode, ApiError> {
     let options = options.unwrap_or_default();
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+    let sandbox = name::existing(&call, &target.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {
         return Err(ServiceError::new(
@@ -49,9 +45,9 @@ pub(crate) async fn e2b_pause(
         )
         .into());
     }
-    let service = app.service();
+    let service = call.service();
     if options.require_healthy_guest == Some(true) {
-        let live = service.live(&caller, id).await?;
+        let live = call.live(id).await?;
         live.agent.health().await.map_err(|error| {
             ServiceError::new(
                 ErrorKind::Unavailable,
@@ -61,8 +57,8 @@ pub(crate) async fn e2b_pause(
         })?;
     }
     match options.memory {
-        Some(false) => service.stop(&caller, id).await?,
-        _ => service.pause(&caller, id, None).await?,
+        Some(false) => service.stop(&call.caller, id).await?,
+        _ => service.pause(&call.caller, id, None).await?,
     };
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,13 +3,12 @@
 //! A secret of E2B may be sent to any host that a rule names. Secrets of this server are bound to hosts when they are stored, and E2B's
 //! calls have no field for hosts. So every call fails, with a hint to the native API.
 
-use axum::Json;
 use sandyard_core::ErrorKind;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Reply};
 
 /// A result that is always an error.
-type Unsupported = Result<Json<[(); 0]>, ApiError>;
+type Unsupported = Reply<[(); 0]>;
 
 fn unsupported() -> Unsupported {
     Err(ApiError::new(
@@ -23,7 +22,7 @@ fn unsupported() -> Unsupported {
 ///
 /// Always fails: E2B's secrets are not supported. Use `GET /secrets` instead.
 #[utoipa::path(
-    get, path = "/e2b/secrets", operation_id = "e2b_list_secrets", tag = "e2b",
+    get, path = "/e2b/secrets", tag = "e2b",
     responses((status = 200, description = "Never returned."))
 )]
 pub(crate) async fn e2b_list_secrets() -> Unsupported {
@@ -34,7 +33,7 @@ pub(crate) async fn e2b_list_secrets() -> Unsupported {
 ///
 /// Always fails: E2B's secrets are not supported. Use `PUT /secrets/{name}` instead.
 #[utoipa::path(
-    post, path = "/e2b/secrets", operation_id = "e2b_create_secret", tag = "e2b",
+    post, path = "/e2b/secrets", tag = "e2b",
     responses((status = 201, description = "Never returned."))
 )]
 pub(crate) async fn e2b_create_secret() -> Unsupported {
@@ -45,7 +44,7 @@ pub(crate) async fn e2b_create_secret() -> Unsupported {
 ///
 /// Always fails: E2B's secrets are not supported. Use `GET /secrets` instead.
 #[utoipa::path(
-    get, path = "/e2b/secrets/{name}", operation_id = "e2b_get_secret", tag = "e2b",
+    get, path = "/e2b/secrets/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 200, description = "Never returned."))
 )]
@@ -57,7 +56,7 @@ pub(crate) async fn e2b_get_secret() -> Unsupported {
 ///
 /// Always fails: E2B's secrets are not supported. Use `PUT /secrets/{name}` instead.
 #[utoipa::path(
-    post, path = "/e2b/secrets/{name}", operation_id = "e2b_update_secret", tag = "e2b",
+    post, path = "/e2b/secrets/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 200, description = "Never returned."))
 )]
@@ -69,7 +68,7 @@ pub(crate) async fn e2b_update_secret() -> Unsupported {
 ///
 /// Always fails: E2B's secrets are not supported. Use `DELETE /secrets/{name}` instead.
 #[utoipa::path(
-    delete, path = "/e2b/secrets/{name}", operation_id = "e2b_delete_secret", tag = "e2b",
+    delete, path = "/e2b/secrets/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name of the secret.")),
     responses((status = 204, description = "Never returned."))
 )]

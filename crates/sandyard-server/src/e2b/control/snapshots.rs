@@ -3,7 +3,6 @@
 //! A snapshot keeps files, not memory.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_service::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -11,9 +10,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam, without_client};
 use super::{pages, template_name};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::{self, BoundedInt};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query};
 
@@ -61,22 +59,20 @@ impl From<Snapshot> for SnapshotView {
 ///
 /// Saves the files of a sandbox as a template of the caller. Processes and memory are not saved.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/snapshots", operation_id = "e2b_snapshot", tag = "e2b",
-    params(SandboxParam), request_body = Option<NewSnapshot>,
+    post, path = "/e2b/sandboxes/{id}/snapshots", tag = "e2b", params(SandboxParam), request_body = Option<NewSnapshot>,
     responses((status = 201, description = "Snapshot created.", body = SnapshotView))
 )]
 pub(crate) async fn e2b_snapshot(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(new): OptionalBody<Option<NewSnapshot>>,
 ) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
-    let sandbox = name::existing(&app, &caller, &target.id).await?;
+    let sandbox = name::existing(&call, &target.id).await?;
     let name = new.unwrap_or_default().name;
     let alias = name.as_deref().map(template_name::plain);
-    let snapshot = app
-        .service()
-        .snapshot_as(&caller, sandbox.id.as_str(), alias)
+    let service = call.service();
+    let snapshot = service
+        .snapshot_as(&call.caller, sandbox.id.as_str(), alias)
         .await?;
     Ok((StatusCode::CREATED, Json(snapshot.into())))
 }
@@ -105,19 +101,17 @@ pub(crate) struct SnapshotsQuery {
 ///
 /// Returns the caller's snapshots, newest first. The header `x-next-token` holds the token of the next page.
 #[utoipa::path(
-    get, path = "/e2b/snapshots", operation_id = "e2b_list_snapshots", tag = "e2b",
-    params(SnapshotsQuery),
+    get, path = "/e2b/snapshots", tag = "e2b", params(SnapshotsQuery),
     responses((status = 200, description = "Snapshots returned.", body = Vec<SnapshotView>))
 )]
 pub(crate) async fn e2b_list_snapshots(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<SnapshotsQuery>,
 ) -> Result<pages::ItemPage<SnapshotView>, ApiError> {
     bounds::optional_text("name", query.name.as_deref(), 1, 512)?;
     let of = query.sandbox_id.as_deref().map(without_client);
-    let mut snapshots = app.service().snapshots(&caller, of).await?;
-    snapshots.retain(|snapshot| snapshot.owner == caller.name);
+    let mut snapshots = call.service().snapshots(&call.caller, of).await?;
+    snapshots.retain(|snapshot| snapshot.owner == call.caller.name);
     if let Some(name) = query.name.as_deref().map(template_name::plain) {
         snapshots.retain(|one| one.name == name || one.alias.as_deref() == Some(name));
     }

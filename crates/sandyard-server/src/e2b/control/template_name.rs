@@ -4,10 +4,11 @@
 //! But if it is the name of a provider, it selects that provider: `docker/python:3.12`. Templates have no tags yet, except where the
 //! provider's own have.
 
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_service::{ServiceError, ServiceResult, Snapshot};
 
 use crate::app::App;
+use crate::call::Call;
 
 /// Tags that are ignored.
 const TAGS: [&str; 2] = [":default", ":latest"];
@@ -98,18 +99,18 @@ fn default_name(app: &App) -> String {
 }
 
 /// Replaces aliases by the name of the template, which need not exist.
-pub(crate) async fn resolve(app: &App, caller: &Caller, text: &str) -> ServiceResult<Name> {
-    let mut read = read(app, text)?;
+pub(crate) async fn resolve(call: &Call, text: &str) -> ServiceResult<Name> {
+    let mut read = read(&call.app, text)?;
     if read.name == BASE || read.name == "default" {
         read.name = match &read.provider {
-            Some(provider) => default_name_of(app, provider).unwrap_or_default(),
-            None => default_name(app),
+            Some(provider) => default_name_of(&call.app, provider).unwrap_or_default(),
+            None => default_name(&call.app),
         };
         return Ok(read);
     }
-    let snapshots = app.service().snapshots(caller, None).await?;
+    let snapshots = call.service().snapshots(&call.caller, None).await?;
     let is_meant = |snapshot: &Snapshot| {
-        snapshot.owner == caller.name && snapshot.alias.as_deref() == Some(read.name.as_str())
+        snapshot.owner == call.caller.name && snapshot.alias.as_deref() == Some(read.name.as_str())
     };
     if let Some(called) = snapshots.into_iter().find(is_meant) {
         read.name = called.name;

@@ -1,9 +1,8 @@
 //! `GET /templates`, `/v2/templates`, `/templates/{name}` and `/templates/aliases/{name}`; `DELETE /templates/{name}`.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_provider::TemplateInfo;
 use sandyard_service::{ProviderView, ServiceResult, Snapshot, Template};
 use serde::{Deserialize, Serialize};
@@ -11,10 +10,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::template_name::{self, BASE};
 use super::{ENVD_VERSION, pages};
-use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{PathName, Query};
 use crate::time::iso;
 
@@ -80,17 +79,17 @@ pub(crate) struct TemplateDetail {
 }
 
 /// All templates that a caller may use, ordered by id.
-async fn all(app: &App, caller: &Caller) -> ServiceResult<Vec<TemplateView>> {
-    let snapshots = app.service().snapshots(caller, None).await?;
-    let providers = app.service().providers();
+async fn all(call: &Call) -> ServiceResult<Vec<TemplateView>> {
+    let snapshots = call.service().snapshots(&call.caller, None).await?;
+    let providers = call.service().providers();
     // Templates of a provider that cannot be reached are left out: this dialect cannot report more.
-    let templates = app.service().templates(caller).await?.templates;
+    let templates = call.service().templates(&call.caller).await?.templates;
     let view = |template: Template| {
         let snapshot = snapshots.iter().find(|one| one.name == template.info.name);
         let provider = providers
             .iter()
             .find(|one| one.info.name == template.provider)?;
-        Some(view(app, template.info, provider, snapshot))
+        Some(view(&call.app, template.info, provider, snapshot))
     };
     let mut views: Vec<_> = templates.into_iter().filter_map(view).collect();
     views.sort_by(|one, other| one.template_id.cmp(&other.template_id));
@@ -141,13 +140,13 @@ fn view(
 }
 
 /// Finds a template by any of its names.
-async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateView> {
-    let named = template_name::resolve(app, caller, text).await?;
+async fn find(call: &Call, text: &str) -> ServiceResult<TemplateView> {
+    let named = template_name::resolve(call, text).await?;
     let id = match &named.provider {
-        Some(provider) => template_name::qualified_name(app, provider, &named.name),
+        Some(provider) => template_name::qualified_name(&call.app, provider, &named.name),
         None => named.name.clone(),
     };
-    let mut templates = all(app, caller).await?.into_iter();
+    let mut templates = all(call).await?.into_iter();
     templates
         .find(|template| template.template_id == id || template.template_id == named.name)
         .ok_or_else(|| template_name::missing(text))
@@ -157,14 +156,11 @@ async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateV
 ///
 /// Returns the templates and snapshots that the caller can create sandboxes from, sorted by name.
 #[utoipa::path(
-    get, path = "/e2b/templates", operation_id = "e2b_list_templates", tag = "e2b",
+    get, path = "/e2b/templates", tag = "e2b",
     responses((status = 200, description = "Templates returned.", body = Vec<TemplateView>))
 )]
-pub(crate) async fn e2b_list_templates(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-) -> Result<Json<Vec<TemplateView>>, ApiError> {
-    Ok(Json(all(&app, &caller).await?))
+pub(crate) async fn e2b_list_templates(call: Call) -> Reply<Vec<TemplateView>> {
+    Ok(Json(all(&call).await?))
 }
 
 /// The templates to list.
@@ -185,17 +181,15 @@ pub(crate) struct TemplatesQuery {
 /// Returns the templates and snapshots that the caller can create sandboxes from, sorted by name. The header
 /// `x-next-token` holds the token of the next page.
 #[utoipa::path(
-    get, path = "/e2b/v2/templates", operation_id = "e2b_list_templates_v2", tag = "e2b",
-    params(TemplatesQuery),
+    get, path = "/e2b/v2/templates", tag = "e2b", params(TemplatesQuery),
     responses((status = 200, description = "Templates returned.", body = Vec<TemplateView>))
 )]
 pub(crate) async fn e2b_list_templates_v2(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<TemplatesQuery>,
 ) -> Result<pages::ItemPage<TemplateView>, ApiError> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
-    let templates = all(&app, &caller).await?;
+    let templates = all(&call).await?;
     let limit = query
         .limit
         .map_or(pages::MAX_ITEMS, |limit| limit.0 as usize);
@@ -208,16 +202,15 @@ pub(crate) async fn e2b_list_templates_v2(
 ///
 /// Returns one template that the caller can create sandboxes from.
 #[utoipa::path(
-    get, path = "/e2b/templates/{name}", operation_id = "e2b_get_template", tag = "e2b",
+    get, path = "/e2b/templates/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Template returned.", body = TemplateDetail))
 )]
 pub(crate) async fn e2b_get_template(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
-) -> Result<Json<TemplateDetail>, ApiError> {
-    let template = find(&app, &caller, &name).await?;
+) -> Reply<TemplateDetail> {
+    let template = find(&call, &name).await?;
     Ok(Json(TemplateDetail {
         template,
         builds: [],
@@ -239,16 +232,12 @@ pub(crate) struct AliasView {
 ///
 /// Tells whether a template of this name exists and is visible to the caller.
 #[utoipa::path(
-    get, path = "/e2b/templates/aliases/{name}", operation_id = "e2b_find_template", tag = "e2b",
+    get, path = "/e2b/templates/aliases/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name of the template.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Template found.", body = AliasView))
 )]
-pub(crate) async fn e2b_find_template(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-    PathName(name): PathName,
-) -> Result<Json<AliasView>, ApiError> {
-    let template = find(&app, &caller, &name).await?;
+pub(crate) async fn e2b_find_template(call: Call, PathName(name): PathName) -> Reply<AliasView> {
+    let template = find(&call, &name).await?;
     Ok(Json(AliasView {
         template_id: template.template_id,
         public: template.public,
@@ -259,18 +248,18 @@ pub(crate) async fn e2b_find_template(
 ///
 /// Deletes a template or snapshot. Sandboxes that were created from it keep working.
 #[utoipa::path(
-    delete, path = "/e2b/templates/{name}", operation_id = "e2b_delete_template", tag = "e2b",
+    delete, path = "/e2b/templates/{name}", tag = "e2b",
     params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128)),
     responses((status = 204, description = "Template deleted."))
 )]
 pub(crate) async fn e2b_delete_template(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
 ) -> Result<StatusCode, ApiError> {
-    let real = template_name::resolve(&app, &caller, &name).await?;
+    let real = template_name::resolve(&call, &name).await?;
     let provider = real.provider.as_deref();
-    let removed = app.service().remove_template(&caller, provider, &real.name);
+    let service = call.service();
+    let removed = service.remove_template(&call.caller, provider, &real.name);
     removed.await.map_err(|mut error| {
         // The name is valid, but the template cannot be deleted.
         if error.kind == ErrorKind::Invalid {
@@ -285,7 +274,7 @@ pub(crate) async fn e2b_delete_template(
 ///
 /// Always fails: templates cannot be built through E2B's API. Import one with `PUT /templates/{name}`.
 #[utoipa::path(
-    post, path = "/e2b/v3/templates", operation_id = "e2b_build_template", tag = "e2b",
+    post, path = "/e2b/v3/templates", tag = "e2b",
     responses((status = 202, description = "Never returned."))
 )]
 pub(crate) async fn e2b_build_template() -> ApiError {

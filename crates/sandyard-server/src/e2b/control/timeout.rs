@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::StatusCode;
-use sandyard_core::{Caller, SandboxStatus};
+use sandyard_core::SandboxStatus;
 use sandyard_service::{Expiry, Sandbox, ServiceError, ServiceResult, TimeoutRequest};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::bounds::BoundedInt;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Body, OptionalBody};
 
@@ -30,24 +28,22 @@ pub(crate) struct SetTimeout {
 ///
 /// Sets the lifetime of a sandbox from now on, whatever it was before.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/timeout", operation_id = "e2b_set_timeout", tag = "e2b",
-    params(SandboxParam), request_body = SetTimeout,
+    post, path = "/e2b/sandboxes/{id}/timeout", tag = "e2b", params(SandboxParam), request_body = SetTimeout,
     responses((status = 204, description = "Lifetime set."))
 )]
 pub(crate) async fn e2b_set_timeout(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     Body(request): Body<SetTimeout>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = running(&app, &caller, &target.id).await?;
+    let sandbox = running(&call, &target.id).await?;
     let request = TimeoutRequest {
         timeout: duration(request.timeout),
         action: None,
         expiry: Some(Expiry::Fixed),
     };
-    app.service()
-        .set_timeout(&caller, sandbox.id.as_str(), request)
+    call.service()
+        .set_timeout(&call.caller, sandbox.id.as_str(), request)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -65,28 +61,30 @@ pub(crate) struct Refresh {
 ///
 /// Extends the lifetime of a sandbox to at least `duration` from now. Never shortens it.
 #[utoipa::path(
-    post, path = "/e2b/sandboxes/{id}/refreshes", operation_id = "e2b_refresh", tag = "e2b",
-    params(SandboxParam), request_body = Option<Refresh>,
+    post, path = "/e2b/sandboxes/{id}/refreshes", tag = "e2b", params(SandboxParam), request_body = Option<Refresh>,
     responses((status = 204, description = "Lifetime extended, or already long enough."))
 )]
 pub(crate) async fn e2b_refresh(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     target: SandboxParam,
     OptionalBody(request): OptionalBody<Option<Refresh>>,
 ) -> Result<StatusCode, ApiError> {
-    let sandbox = running(&app, &caller, &target.id).await?;
+    let sandbox = running(&call, &target.id).await?;
     let duration = request.unwrap_or_default().duration;
     let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());
-    app.service()
-        .extend(&caller, sandbox.id.as_str(), Duration::from_secs(seconds))
+    call.service()
+        .extend(
+            &call.caller,
+            sandbox.id.as_str(),
+            Duration::from_secs(seconds),
+        )
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// A running sandbox. A paused one has no timeout; the oldest SDKs resume a sandbox that is not found here.
-async fn running(app: &App, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-    let sandbox = name::existing(app, caller, name).await?;
+async fn running(call: &Call, name: &str) -> ServiceResult<Sandbox> {
+    let sandbox = name::existing(call, name).await?;
     match sandbox.status {
         SandboxStatus::Running => Ok(sandbox),
         _ => Err(ServiceError::no_sandbox(name).hint("it is paused: connect to it first")),

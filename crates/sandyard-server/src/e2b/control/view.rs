@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::{Caller, SandboxStatus, Scope};
+use sandyard_core::{SandboxStatus, Scope};
 use sandyard_service::{Sandbox, ServiceResult, Snapshot, TimeoutAction};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,6 +11,7 @@ use super::ENVD_VERSION;
 use super::network::NetworkView;
 use super::template_name::{self, BASE};
 use crate::app::App;
+use crate::call::Call;
 use crate::time::iso;
 
 /// Id of the client; old SDKs append it to the id of the sandbox.
@@ -71,21 +72,21 @@ pub(crate) struct SandboxView {
 }
 
 impl SandboxView {
-    pub(crate) fn new(app: &App, caller: &Caller, sandbox: &Sandbox) -> ServiceResult<Self> {
-        let policy = app.service().policy_of(sandbox)?;
+    pub(crate) fn new(call: &Call, sandbox: &Sandbox) -> ServiceResult<Self> {
+        let policy = call.service().policy_of(sandbox)?;
         let is_public = policy.allow_public_traffic == Some(true);
         // Both tokens give the rights of the scope `use`.
-        let may_use = caller.has(Scope::Use);
+        let may_use = call.caller.has(Scope::Use);
         Ok(Self {
-            template_id: template_id(app, sandbox),
+            template_id: template_id(&call.app, sandbox),
             sandbox_id: sandbox.id.to_string(),
             client_id: CLIENT_ID,
             envd_version: ENVD_VERSION,
-            alias: Names::default().of(app, sandbox),
+            alias: Names::default().of(&call.app, sandbox),
             envd_access_token: may_use.then(|| sandbox.access_token.clone()),
             traffic_access_token: (may_use && !is_public)
-                .then(|| app.auth().traffic_token(&sandbox.id)),
-            domain: app.settings().e2b_domain.clone(),
+                .then(|| call.app.auth().traffic_token(&sandbox.id)),
+            domain: call.app.settings().e2b_domain.clone(),
         })
     }
 }
@@ -205,19 +206,14 @@ pub(crate) struct DetailView {
 }
 
 impl DetailView {
-    pub(crate) fn new(
-        app: &App,
-        caller: &Caller,
-        sandbox: &Sandbox,
-        names: &Names,
-    ) -> ServiceResult<Self> {
-        let policy = app.service().policy_of(sandbox)?;
+    pub(crate) fn new(call: &Call, sandbox: &Sandbox, names: &Names) -> ServiceResult<Self> {
+        let policy = call.service().policy_of(sandbox)?;
         // The token gives root rights inside, which is more than the scope `read`.
-        let may_use = caller.has(Scope::Use);
+        let may_use = call.caller.has(Scope::Use);
         Ok(Self {
-            summary: ListedView::new(app, sandbox, names),
+            summary: ListedView::new(&call.app, sandbox, names),
             envd_access_token: may_use.then(|| sandbox.access_token.clone()),
-            domain: app.settings().e2b_domain.clone(),
+            domain: call.app.settings().e2b_domain.clone(),
             allow_internet_access: policy.allow_internet_access,
             network: NetworkView::from(policy),
             lifecycle: LifecycleView {
@@ -256,15 +252,11 @@ pub(crate) struct Names(BTreeMap<String, String>);
 
 impl Names {
     /// Reads them, if any of these sandboxes was created from a snapshot.
-    pub(crate) async fn find(
-        app: &App,
-        caller: &Caller,
-        sandboxes: &[Sandbox],
-    ) -> ServiceResult<Self> {
+    pub(crate) async fn find(call: &Call, sandboxes: &[Sandbox]) -> ServiceResult<Self> {
         if !sandboxes.iter().any(is_from_snapshot) {
             return Ok(Self::default());
         }
-        let snapshots = app.service().snapshots(caller, None).await?;
+        let snapshots = call.service().snapshots(&call.caller, None).await?;
         let named = |snapshot: Snapshot| Some((snapshot.name, snapshot.alias?));
         Ok(Self(snapshots.into_iter().filter_map(named).collect()))
     }

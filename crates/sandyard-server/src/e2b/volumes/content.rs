@@ -4,7 +4,6 @@ use std::io;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_util::stream;
@@ -15,8 +14,7 @@ use super::entry::{E2bVolumeEntry, E2bVolumeEntryType};
 use super::error::with_client_paths;
 use super::paths::PathQuery;
 use super::volume_path::{Attributes, VolumePath};
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{PathName, Query};
 use crate::files::read_body;
@@ -25,16 +23,17 @@ use crate::middleware::request_id::random_uuid;
 /// Download a file from a volume
 ///
 /// Returns the content of a file of a volume.
-#[utoipa::path(get, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_read_volume_file", tag = "e2b",
+#[utoipa::path(
+    get, path = "/e2b/volumecontent/{name}/file", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
+    responses((status = 200, description = "File content returned.", content_type = "application/octet-stream"))
+)]
 pub(super) async fn e2b_read_volume_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
 ) -> Result<Response, ApiError> {
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     let file = match target.agent.read_file(&target.path_in_sandbox()?).await {
         Err(error) if error.is_not_found() => return Err(target.not_found().into()),
         file => file.map_err(with_client_paths)?,
@@ -65,19 +64,20 @@ pub(super) async fn e2b_read_volume_file(
 ///
 /// Writes the request body to a file of a volume, replacing what is there. With `force` the missing parent directories
 /// are created.
-#[utoipa::path(put, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_write_volume_file", tag = "e2b",
+#[utoipa::path(
+    put, path = "/e2b/volumecontent/{name}/file", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), MakeQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 201, description = "File written.", body = E2bVolumeEntry)))]
+    responses((status = 201, description = "File written.", body = E2bVolumeEntry))
+)]
 pub(super) async fn e2b_write_volume_file(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     let path_in_sandbox = target.path_in_sandbox()?;
     let before = target.try_stat().await?;
     refuse_if(
@@ -111,7 +111,7 @@ pub(super) async fn e2b_write_volume_file(
         Some(before) if before.kind == E2bVolumeEntryType::File => temporary_path(&path_in_sandbox),
         _ => path_in_sandbox.clone(),
     };
-    let upload = read_body(&app, body);
+    let upload = read_body(&call.app, body);
     upload
         .write_all(&target.agent, &destination)
         .await

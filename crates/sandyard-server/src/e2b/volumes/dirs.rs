@@ -1,7 +1,6 @@
 //! `/volumecontent/{id}/dir`: lists and creates folders.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sandyard_service::ServiceError;
@@ -11,8 +10,7 @@ use utoipa::IntoParams;
 use super::entry::E2bVolumeEntry;
 use super::listing_slots::ListingSlots;
 use super::volume_path::{Attributes, VolumePath};
-use crate::access::Authenticated;
-use crate::app::App;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{PathName, Query};
 
@@ -65,12 +63,13 @@ impl MakeQuery {
 /// List a directory of a volume
 ///
 /// Returns the entries of a directory of a volume, down to `depth` levels, at most 10,000.
-#[utoipa::path(get, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_list_volume_dir", tag = "e2b",
+#[utoipa::path(
+    get, path = "/e2b/volumecontent/{name}/dir", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), ListQuery),
-    responses((status = 200, description = "Directory entries returned.", body = [E2bVolumeEntry])))]
+    responses((status = 200, description = "Directory entries returned.", body = [E2bVolumeEntry]))
+)]
 pub(super) async fn e2b_list_volume_dir(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, ApiError> {
@@ -79,10 +78,10 @@ pub(super) async fn e2b_list_volume_dir(
         let message = format!("`depth` must be at most {MAX_DEPTH} (got {depth})");
         return Err(ServiceError::invalid("depth", message).into());
     }
-    let volume = app.service().volume(&caller, &volume).await?;
-    let slots = app.state::<ListingSlots>();
+    let volume = call.service().volume(&call.caller, &volume).await?;
+    let slots = call.app.state::<ListingSlots>();
     let _slot = slots.take(&volume.id).await?;
-    let target = VolumePath::open(&app, &caller, &volume.id, &query.path).await?;
+    let target = VolumePath::open(&call, &volume.id, &query.path).await?;
     let listed = target.list(depth).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], listed).into_response())
 }
@@ -90,17 +89,18 @@ pub(super) async fn e2b_list_volume_dir(
 /// Create a directory in a volume
 ///
 /// Creates a directory in a volume. With `force` the missing parents are created too.
-#[utoipa::path(post, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_make_volume_dir", tag = "e2b",
+#[utoipa::path(
+    post, path = "/e2b/volumecontent/{name}/dir", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), MakeQuery),
-    responses((status = 201, description = "Directory created.", body = E2bVolumeEntry)))]
+    responses((status = 201, description = "Directory created.", body = E2bVolumeEntry))
+)]
 pub(super) async fn e2b_make_volume_dir(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     target
         .make_dir(attributes, query.force.unwrap_or(false))
         .await?;

@@ -1,17 +1,15 @@
 //! `/volumes`: list, create, get, delete.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
-use sandyard_core::{Caller, Scope};
+use sandyard_core::Scope;
 use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::access::Authenticated;
-use crate::app::App;
 use crate::audit;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, PathName};
 
 /// Request to create a volume.
@@ -64,12 +62,12 @@ impl From<Volume> for E2bVolume {
 }
 
 impl E2bVolumeAndToken {
-    fn new(app: &App, caller: &Caller, volume: Volume) -> Self {
-        let settings = app.settings();
+    fn new(call: &Call, volume: Volume) -> Self {
+        let settings = call.app.settings();
         Self {
             volume_id: volume.id,
             name: volume.name,
-            token: caller.has(Scope::Use).then_some(volume.token),
+            token: call.caller.has(Scope::Use).then_some(volume.token),
             domain: settings
                 .is_e2b_domain_enough
                 .then(|| settings.e2b_domain.clone()),
@@ -80,61 +78,63 @@ impl E2bVolumeAndToken {
 /// List volumes for E2B clients
 ///
 /// Returns the caller's volumes, sorted by name.
-#[utoipa::path(get, path = "/e2b/volumes", operation_id = "e2b_list_volumes", tag = "e2b",
-    responses((status = 200, description = "Volumes returned.", body = [E2bVolume])))]
-pub(super) async fn e2b_list_volumes(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
-) -> Result<Json<Vec<E2bVolume>>, ApiError> {
-    let volumes = app.service().volumes(&caller, None).await?;
+#[utoipa::path(
+    get, path = "/e2b/volumes", tag = "e2b",
+    responses((status = 200, description = "Volumes returned.", body = [E2bVolume]))
+)]
+pub(super) async fn e2b_list_volumes(call: Call) -> Reply<Vec<E2bVolume>> {
+    let volumes = call.service().volumes(&call.caller, None).await?;
     Ok(Json(volumes.into_iter().map(Into::into).collect()))
 }
 
 /// Create a volume for E2B clients
 ///
 /// Creates an empty volume and returns it with the token for its contents.
-#[utoipa::path(post, path = "/e2b/volumes", operation_id = "e2b_create_volume", tag = "e2b",
-    request_body = E2bNewVolume,
-    responses((status = 201, description = "Volume created.", body = E2bVolumeAndToken)))]
+#[utoipa::path(
+    post, path = "/e2b/volumes", tag = "e2b", request_body = E2bNewVolume,
+    responses((status = 201, description = "Volume created.", body = E2bVolumeAndToken))
+)]
 pub(super) async fn e2b_create_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Body(new): Body<E2bNewVolume>,
 ) -> Result<(StatusCode, Json<E2bVolumeAndToken>), ApiError> {
-    let volume = app.service().create_volume(&caller, &new.name).await?;
+    let service = call.service();
+    let volume = service.create_volume(&call.caller, &new.name).await?;
     audit::note_target(&volume.id);
     Ok((
         StatusCode::CREATED,
-        Json(E2bVolumeAndToken::new(&app, &caller, volume)),
+        Json(E2bVolumeAndToken::new(&call, volume)),
     ))
 }
 
 /// Get a volume for E2B clients
 ///
 /// Returns one volume with the token for its contents.
-#[utoipa::path(get, path = "/e2b/volumes/{name}", operation_id = "e2b_get_volume", tag = "e2b",
+#[utoipa::path(
+    get, path = "/e2b/volumes/{name}", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "Volume returned.", body = E2bVolumeAndToken)))]
+    responses((status = 200, description = "Volume returned.", body = E2bVolumeAndToken))
+)]
 pub(super) async fn e2b_get_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
-) -> Result<Json<E2bVolumeAndToken>, ApiError> {
-    let volume = app.service().volume(&caller, &name).await?;
-    Ok(Json(E2bVolumeAndToken::new(&app, &caller, volume)))
+) -> Reply<E2bVolumeAndToken> {
+    let volume = call.service().volume(&call.caller, &name).await?;
+    Ok(Json(E2bVolumeAndToken::new(&call, volume)))
 }
 
 /// Delete a volume for E2B clients
 ///
 /// Deletes a volume and all files in it. Fails with 409 while a sandbox uses the volume.
-#[utoipa::path(delete, path = "/e2b/volumes/{name}", operation_id = "e2b_delete_volume", tag = "e2b",
+#[utoipa::path(
+    delete, path = "/e2b/volumes/{name}", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128)),
-    responses((status = 204, description = "Volume deleted.")))]
+    responses((status = 204, description = "Volume deleted."))
+)]
 pub(super) async fn e2b_delete_volume(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(name): PathName,
 ) -> Result<StatusCode, ApiError> {
-    app.service().delete_volume(&caller, &name).await?;
+    call.service().delete_volume(&call.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -34,25 +34,15 @@ use crate::route::{Route, route};
 
 /// The routes of volumes.
 pub(crate) fn routes() -> Vec<Route> {
+    let manage = Access::Scope(Scope::Manage);
+    let read = Access::Scope(Scope::Read);
     let opened = Access::Volume(Scope::Use);
     let routes = [
-        route(
-            Access::Scope(Scope::Read),
-            routes!(manage::e2b_list_volumes),
-        ),
-        route(
-            Access::Scope(Scope::Manage),
-            routes!(manage::e2b_create_volume),
-        ),
+        route(read, routes!(manage::e2b_list_volumes)),
+        route(manage, routes!(manage::e2b_create_volume)),
         // The scope `manage`, because the response holds the token that opens its contents.
-        route(
-            Access::Scope(Scope::Manage),
-            routes!(manage::e2b_get_volume),
-        ),
-        route(
-            Access::Scope(Scope::Manage),
-            routes!(manage::e2b_delete_volume),
-        ),
+        route(manage, routes!(manage::e2b_get_volume)),
+        route(manage, routes!(manage::e2b_delete_volume)),
         route(opened, routes!(dirs::e2b_list_volume_dir)),
         route(opened, routes!(dirs::e2b_make_volume_dir)),
         route(opened, routes!(paths::e2b_get_volume_path)),

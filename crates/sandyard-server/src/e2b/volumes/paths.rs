@@ -1,16 +1,14 @@
 //! `/volumecontent/{id}/path`: attributes and removal of files and folders.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::entry::E2bVolumeEntry;
 use super::volume_path::{Attributes, VolumePath};
-use crate::access::Authenticated;
-use crate::app::App;
-use crate::error::ApiError;
+use crate::call::Call;
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, PathName, Query};
 
 /// Path inside a volume.
@@ -39,16 +37,17 @@ pub(super) struct E2bVolumeChange {
 /// Get information about a path of a volume
 ///
 /// Returns type, size, permissions, owner and times of a file or directory of a volume.
-#[utoipa::path(get, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_get_volume_path", tag = "e2b",
+#[utoipa::path(
+    get, path = "/e2b/volumecontent/{name}/path", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 200, description = "Information about the path returned.", body = E2bVolumeEntry)))]
+    responses((status = 200, description = "Information about the path returned.", body = E2bVolumeEntry))
+)]
 pub(super) async fn e2b_get_volume_path(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
-) -> Result<Json<E2bVolumeEntry>, ApiError> {
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+) -> Reply<E2bVolumeEntry> {
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     Ok(Json(target.stat().await?))
 }
 
@@ -56,23 +55,25 @@ pub(super) async fn e2b_get_volume_path(
 ///
 /// Changes the owner, group or permission bits of a file or directory of a volume. Fields that are left out stay as
 /// they are.
-#[utoipa::path(patch, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_change_volume_path", tag = "e2b",
-    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery), request_body = E2bVolumeChange,
-    responses((status = 200, description = "Owner or permissions changed.", body = E2bVolumeEntry)))]
+#[utoipa::path(
+    patch, path = "/e2b/volumecontent/{name}/path", tag = "e2b",
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
+    request_body = E2bVolumeChange,
+    responses((status = 200, description = "Owner or permissions changed.", body = E2bVolumeEntry))
+)]
 pub(super) async fn e2b_change_volume_path(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
     Body(change): Body<E2bVolumeChange>,
-) -> Result<Json<E2bVolumeEntry>, ApiError> {
+) -> Reply<E2bVolumeEntry> {
     let attributes = Attributes {
         uid: change.uid,
         gid: change.gid,
         mode: change.mode,
     }
     .check()?;
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     target.change(attributes).await?;
     Ok(Json(target.stat().await?))
 }
@@ -80,16 +81,17 @@ pub(super) async fn e2b_change_volume_path(
 /// Delete a path of a volume
 ///
 /// Deletes a file, or a directory with everything in it.
-#[utoipa::path(delete, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_remove_volume_path", tag = "e2b",
+#[utoipa::path(
+    delete, path = "/e2b/volumecontent/{name}/path", tag = "e2b",
     params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 204, description = "Path deleted.")))]
+    responses((status = 204, description = "Path deleted."))
+)]
 pub(super) async fn e2b_remove_volume_path(
-    State(app): State<App>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let target = VolumePath::open(&call, &volume, &query.path).await?;
     target.remove().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,7 +6,7 @@
 
 use axum::body::Bytes;
 use sandyard_agent_client::{AgentClient, Output};
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::ErrorKind;
 use sandyard_provider::VOLUME_PATH;
 use sandyard_service::ServiceError;
 
@@ -14,8 +14,8 @@ use super::entry::{E2bVolumeEntry, FORMAT, clean, read_all};
 use super::program::{process, run_options};
 use super::real_path::RealPath;
 use super::{error, listing};
-use crate::app::App;
 use crate::bounds;
+use crate::call::Call;
 use crate::error::ApiError;
 
 /// Highest user or group id inside a sandbox.
@@ -73,15 +73,10 @@ pub(super) struct VolumePath {
 
 impl VolumePath {
     /// Opens a path of a volume.
-    pub(super) async fn open(
-        app: &App,
-        caller: &Caller,
-        volume: &str,
-        path: &str,
-    ) -> Result<Self, ApiError> {
+    pub(super) async fn open(call: &Call, volume: &str, path: &str) -> Result<Self, ApiError> {
         // Some clients send an empty path for the root.
         bounds::text("path", path, 0, bounds::MAX_PATH)?;
-        let agent = app.service().open_volume(caller, volume).await?;
+        let agent = call.service().open_volume(&call.caller, volume).await?;
         let path = clean(path);
         let answer = agent.run(RealPath::resolver(&path), &run_options()).await;
         let answer = answer.map_err(error::with_client_paths)?;

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
 use crate::stream::Child;
 
 /// How often progress is told at most, and that there is none.
@@ -33,47 +33,43 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     scope: Scope::Use,
     effect: Effect::Destroys,
     is_open: true,
-    input,
-    output: Some(output),
+    input: || {
+        schema(
+            json!({
+                "sandbox_id": sandbox_id(),
+                "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
+                "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
+                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
+                "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
+                "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
+                "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
+            }),
+            &["sandbox_id", "command"],
+        )
+    },
+    output: Some(|| {
+        result(
+            json!({
+                "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
+                "stdout": {"type": "string"},
+                "stderr": {"type": "string"},
+                "truncated": {"type": "boolean", "description": "Whether output was left out"},
+                "timed_out": {"type": "boolean"},
+                "process_id": {"type": "integer"},
+                "duration_ms": {"type": "integer"},
+            }),
+            &[
+                "exit_code",
+                "stdout",
+                "stderr",
+                "truncated",
+                "timed_out",
+                "process_id",
+            ],
+        )
+    }),
     run: |call| run(call).boxed(),
 }];
-
-fn input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
-            "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
-            "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
-            "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
-            "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
-            "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
-        }),
-        &["sandbox_id", "command"],
-    )
-}
-
-fn output() -> Value {
-    result(
-        json!({
-            "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
-            "stdout": {"type": "string"},
-            "stderr": {"type": "string"},
-            "truncated": {"type": "boolean", "description": "Whether output was left out"},
-            "timed_out": {"type": "boolean"},
-            "process_id": {"type": "integer"},
-            "duration_ms": {"type": "integer"},
-        }),
-        &[
-            "exit_code",
-            "stdout",
-            "stderr",
-            "truncated",
-            "timed_out",
-            "process_id",
-        ],
-    )
-}
 
 #[derive(Deserialize)]
 struct Run {
@@ -106,16 +102,16 @@ impl Run {
     }
 }
 
-async fn run(mut call: Call) -> Result<Outcome, ApiError> {
+async fn run(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: Run = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?.to_owned();
     let is_background = asked.background.unwrap_or(false);
     let mut request = asked.into_request()?;
-    let service = call.app.service().clone();
+    let service = call.service().clone();
     if !is_background {
         request.timeout = Some(service.foreground_timeout(request.timeout)?);
     }
-    let live = service.live(&call.caller, &name).await?;
+    let live = call.live(&name).await?;
     if is_background {
         let pid = service.start_command(&call.caller, &live, request).await?;
         let text =

@@ -9,7 +9,7 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 
 pub(super) const TOOLS: [Tool; 2] = [
     Tool {
@@ -19,8 +19,21 @@ pub(super) const TOOLS: [Tool; 2] = [
         scope: Scope::Manage,
         effect: Effect::Adds,
         is_open: false,
-        input: snapshot_input,
-        output: Some(snapshot_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
+                }),
+                &["sandbox_id", "name"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({"name": {"type": "string"}, "provider": {"type": "string"}}),
+                &["name", "provider"],
+            )
+        }),
         run: |call| snapshot(call).boxed(),
     },
     Tool {
@@ -30,48 +43,27 @@ pub(super) const TOOLS: [Tool; 2] = [
         scope: Scope::Manage,
         effect: Effect::Adds,
         is_open: false,
-        input: fork_input,
-        output: Some(fork_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
+                }),
+                &["sandbox_id"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}}),
+                &["sandbox_id", "status"],
+            )
+        }),
         run: |call| fork(call).boxed(),
     },
 ];
 
-fn snapshot_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
-        }),
-        &["sandbox_id", "name"],
-    )
-}
-
-fn snapshot_output() -> Value {
-    result(
-        json!({"name": {"type": "string"}, "provider": {"type": "string"}}),
-        &["name", "provider"],
-    )
-}
-
-fn fork_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
-        }),
-        &["sandbox_id"],
-    )
-}
-
-fn fork_output() -> Value {
-    result(
-        json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}}),
-        &["sandbox_id", "status"],
-    )
-}
-
 /// Removes the argument that names the sandbox.
-fn take_sandbox_id(call: &mut Call) -> Result<String, ApiError> {
+fn take_sandbox_id(call: &mut ToolCall) -> Result<String, ApiError> {
     let argument = call.arguments.remove("sandbox_id");
     let id = argument
         .as_ref()
@@ -80,16 +72,16 @@ fn take_sandbox_id(call: &mut Call) -> Result<String, ApiError> {
     Ok(sandbox_name(id)?.to_owned())
 }
 
-async fn snapshot(mut call: Call) -> Result<Outcome, ApiError> {
+async fn snapshot(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
-    let template = copies::snapshot_sandbox(&call.app, &call.caller, &name, request).await?;
+    let template = copies::snapshot_sandbox(&call, &name, request).await?;
     Ok(Outcome::of(&template))
 }
 
-async fn fork(mut call: Call) -> Result<Outcome, ApiError> {
+async fn fork(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
-    let reply = copies::fork_sandbox(&call.app, &call.caller, &call.links, &name, request).await?;
+    let reply = copies::fork_sandbox(&call, &name, request).await?;
     Ok(Outcome::of(&reply))
 }

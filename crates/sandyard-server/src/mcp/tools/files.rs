@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::piece::{LineRange, NotText, Piece};
-use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 
 /// Largest file that is read at all.
 const MAX_FILE: u64 = 32 << 20;
@@ -29,8 +29,28 @@ pub(super) const TOOLS: [Tool; 3] = [
         scope: Scope::Use,
         effect: Effect::Reads,
         is_open: false,
-        input: read_input,
-        output: Some(read_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "path": path(),
+                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
+                    "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
+                }),
+                &["sandbox_id", "path"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({
+                    "content": {"type": "string"},
+                    "lines": {"type": "integer", "description": "How many lines the file has"},
+                    "truncated": {"type": "boolean", "description": "Whether there is more after this"},
+                    "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
+                }),
+                &["content", "lines", "truncated"],
+            )
+        }),
         run: |call| read(call).boxed(),
     },
     Tool {
@@ -40,8 +60,17 @@ pub(super) const TOOLS: [Tool; 3] = [
         scope: Scope::Use,
         effect: Effect::Removes,
         is_open: false,
-        input: write_input,
-        output: Some(write_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "path": path(),
+                    "content": {"type": "string", "description": "All of it"},
+                }),
+                &["sandbox_id", "path", "content"],
+            )
+        },
+        output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
         run: |call| write(call).boxed(),
     },
     Tool {
@@ -51,74 +80,31 @@ pub(super) const TOOLS: [Tool; 3] = [
         scope: Scope::Use,
         effect: Effect::Reads,
         is_open: false,
-        input: list_input,
-        output: Some(list_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
+                    "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
+                }),
+                &["sandbox_id"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({
+                    "entries": {"type": "array", "items": {"type": "object"}},
+                    "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
+                }),
+                &["entries", "truncated"],
+            )
+        }),
         run: |call| list(call).boxed(),
     },
 ];
 
 fn path() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where; relative paths begin at the user's home"})
-}
-
-fn read_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "path": path(),
-            "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
-            "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
-        }),
-        &["sandbox_id", "path"],
-    )
-}
-
-fn read_output() -> Value {
-    result(
-        json!({
-            "content": {"type": "string"},
-            "lines": {"type": "integer", "description": "How many lines the file has"},
-            "truncated": {"type": "boolean", "description": "Whether there is more after this"},
-            "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
-        }),
-        &["content", "lines", "truncated"],
-    )
-}
-
-fn write_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "path": path(),
-            "content": {"type": "string", "description": "All of it"},
-        }),
-        &["sandbox_id", "path", "content"],
-    )
-}
-
-fn write_output() -> Value {
-    result(json!({"message": {"type": "string"}}), &["message"])
-}
-
-fn list_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
-            "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
-        }),
-        &["sandbox_id"],
-    )
-}
-
-fn list_output() -> Value {
-    result(
-        json!({
-            "entries": {"type": "array", "items": {"type": "object"}},
-            "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
-        }),
-        &["entries", "truncated"],
-    )
 }
 
 #[derive(Deserialize)]
@@ -129,11 +115,11 @@ struct Read {
     limit: Option<BoundedInt<1, 1_000_000_000>>,
 }
 
-async fn read(mut call: Call) -> Result<Outcome, ApiError> {
+async fn read(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: Read = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::path("path", &asked.path)?;
-    let live = call.app.service().live(&call.caller, name).await?;
+    let live = call.live(name).await?;
     let first = asked.offset.map_or(1, |line| line.0 as usize);
     let max_lines = asked.limit.map_or(usize::MAX, |lines| lines.0 as usize);
     let piece = take(&live.agent, &asked.path, Piece::new(first, max_lines)).await?;
@@ -179,9 +165,9 @@ async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineR
     })
 }
 
-async fn write(mut call: Call) -> Result<Outcome, ApiError> {
+async fn write(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let request = call.read()?;
-    let done = write_file::write_file(&call.app, &call.caller, request).await?;
+    let done = write_file::write_file(&call, request).await?;
     Ok(Outcome::of(&done))
 }
 
@@ -192,13 +178,13 @@ struct List {
     depth: Option<BoundedInt<1, 8>>,
 }
 
-async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let path = asked.path.unwrap_or_else(|| ".".to_owned());
     bounds::path("path", &path)?;
     let depth = asked.depth.map_or(1, |depth| depth.0 as u32);
-    let live = call.app.service().live(&call.caller, name).await?;
+    let live = call.live(name).await?;
     let entries = live.agent.list_dir(&path, depth).await?;
     let is_cut = entries.len() > MAX_ENTRIES;
     let entries: Vec<Value> = entries

@@ -10,7 +10,7 @@ use crate::bounds::{self, BoundedInt};
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 use crate::model::sandbox::{SandboxInfo, Status};
 use crate::model::template::TemplateList;
 
@@ -27,8 +27,26 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: list_input,
-        output: Some(list_output),
+        input: || {
+            schema(
+                json!({
+                    "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
+                    "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
+                    "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
+                }),
+                &[],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({
+                    "sandboxes": {"type": "array", "items": {"type": "object"}},
+                    "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
+                }),
+                &["sandboxes"],
+            )
+        }),
         run: |call| list(call).boxed(),
     },
     Tool {
@@ -39,8 +57,19 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: info_input,
-        output: Some(info_output),
+        input: || schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"]),
+        output: Some(|| {
+            result(
+                json!({
+                    "sandbox_id": {"type": "string"},
+                    "status": {"type": "string"},
+                    "template": {"type": "string"},
+                    "mcp_url": {"type": "string"},
+                    "vscode_url": {"type": "string"},
+                }),
+                &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
+            )
+        }),
         run: |call| info(call).boxed(),
     },
     Tool {
@@ -50,8 +79,24 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: logs_input,
-        output: Some(logs_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
+                }),
+                &["sandbox_id"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({
+                    "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
+                    "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
+                }),
+                &["logs", "truncated"],
+            )
+        }),
         run: |call| logs(call).boxed(),
     },
     Tool {
@@ -62,7 +107,12 @@ pub(super) const TOOLS: [Tool; 4] = [
         effect: Effect::Reads,
         is_open: false,
         input: || schema(json!({}), &[]),
-        output: Some(templates_output),
+        output: Some(|| {
+            result(
+                json!({"templates": {"type": "array", "items": {"type": "object"}}}),
+                &["templates"],
+            )
+        }),
         run: |call| list_templates(call).boxed(),
     },
 ];
@@ -75,73 +125,7 @@ struct List {
     cursor: Option<String>,
 }
 
-fn list_input() -> Value {
-    schema(
-        json!({
-            "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
-            "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
-            "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
-        }),
-        &[],
-    )
-}
-
-fn list_output() -> Value {
-    result(
-        json!({
-            "sandboxes": {"type": "array", "items": {"type": "object"}},
-            "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
-        }),
-        &["sandboxes"],
-    )
-}
-
-fn info_input() -> Value {
-    schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"])
-}
-
-fn info_output() -> Value {
-    result(
-        json!({
-            "sandbox_id": {"type": "string"},
-            "status": {"type": "string"},
-            "template": {"type": "string"},
-            "mcp_url": {"type": "string"},
-            "vscode_url": {"type": "string"},
-        }),
-        &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
-    )
-}
-
-fn logs_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
-        }),
-        &["sandbox_id"],
-    )
-}
-
-fn logs_output() -> Value {
-    result(
-        json!({
-            "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
-            "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
-        }),
-        &["logs", "truncated"],
-    )
-}
-
-fn templates_output() -> Value {
-    result(
-        json!({"templates": {"type": "array", "items": {"type": "object"}}}),
-        &["templates"],
-    )
-}
-
-async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: List = call.read()?;
     bounds::optional_text("cursor", asked.cursor.as_deref(), 1, 256)?;
     let metadata = asked.metadata.unwrap_or_default();
@@ -163,9 +147,9 @@ async fn list(mut call: Call) -> Result<Outcome, ApiError> {
         limit: asked.limit.map_or(50, |limit| limit.0 as usize),
         ..SandboxFilter::default()
     };
-    let service = call.app.service();
+    let service = call.service();
     let page = service.list(&call.caller, filter).await?;
-    let brief = |sandbox| brief(SandboxInfo::new(service, &call.links, sandbox));
+    let brief = |sandbox| brief(SandboxInfo::new(&call, sandbox));
     let sandboxes: Vec<Value> = page.items.into_iter().map(brief).collect();
     Ok(Outcome::of(
         &json!({"sandboxes": sandboxes, "next": page.next}),
@@ -191,16 +175,11 @@ fn brief(info: SandboxInfo) -> Value {
     Value::Object(pairs.filter(|(_, value)| !value.is_null()).collect())
 }
 
-async fn info(mut call: Call) -> Result<Outcome, ApiError> {
+async fn info(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let arguments: Value = call.read()?;
     let name = sandbox_name(arguments["sandbox_id"].as_str().unwrap_or_default())?;
-    let service = call.app.service();
-    let sandbox = service.inspect(&call.caller, name).await?;
-    Ok(Outcome::of(&SandboxInfo::new(
-        service,
-        &call.links,
-        sandbox,
-    )))
+    let sandbox = call.inspect(name).await?;
+    Ok(Outcome::of(&SandboxInfo::new(&call, sandbox)))
 }
 
 #[derive(Deserialize)]
@@ -209,11 +188,11 @@ struct Logs {
     lines: Option<BoundedInt<1, 1000>>,
 }
 
-async fn logs(mut call: Call) -> Result<Outcome, ApiError> {
+async fn logs(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: Logs = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let lines = asked.lines.map_or(LINES, |lines| lines.0 as usize);
-    let logs = call.app.service().logs(&call.caller, name, lines).await?;
+    let logs = call.service().logs(&call.caller, name, lines).await?;
     let logs = logs.entries;
     let all = logs.len();
     let lines = newest(logs);
@@ -238,7 +217,7 @@ fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
     lines
 }
 
-async fn list_templates(call: Call) -> Result<Outcome, ApiError> {
-    let list = call.app.service().templates(&call.caller).await?;
+async fn list_templates(call: ToolCall) -> Result<Outcome, ApiError> {
+    let list = call.service().templates(&call.caller).await?;
     Ok(Outcome::of(&TemplateList::from(list)))
 }

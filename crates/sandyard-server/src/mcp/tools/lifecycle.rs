@@ -10,7 +10,7 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{IdempotencyKey, sandbox_name};
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 use crate::model::Done;
 use crate::model::sandbox::SandboxReply;
 
@@ -23,7 +23,29 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Adds,
         is_open: false,
-        input: create_input,
+        input: || {
+            let texts = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string"}, "description": description});
+            schema(
+                json!({
+                    "template": {"type": "string", "description": "What it starts from, as `template_list` names it; the default if left out"},
+                    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$", "description": "An alias that can be used instead of its id"},
+                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds it lives without being used"},
+                    "timeout_action": {"enum": ["pause", "delete"], "description": "What happens then; `pause` if left out"},
+                    "env": texts("Variables every command gets"),
+                    "metadata": texts("Words of your own to find it again"),
+                    "provider": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$", "description": "Which provider runs it, like `docker`; the server's choice if left out"},
+                    "memory": {"type": "string", "description": "Memory it may use, like `512m` or `2g`"},
+                    "cpu": {"type": "number", "exclusiveMinimum": 0, "description": "Cores it may use, like 0.5 or 2"},
+                    "disk": {"type": "string", "description": "Bytes it may write, like `4g`"},
+                    "pids": {"type": "integer", "minimum": 8, "maximum": 65536, "description": "Processes and threads it may have at once"},
+                    "allow_internet_access": {"type": "boolean", "description": "Whether it may reach what no entry of `network` names"},
+                    "network": {"type": "object", "description": "What it may reach: `allow_out` and `deny_out`, lists of names (`*.pypi.org`), addresses and networks"},
+                    "secrets": texts("Secrets it uses without seeing them: by variable, the secret's name"),
+                    "volumes": texts("Volumes in it: by path inside, the volume's name"),
+                }),
+                &[],
+            )
+        },
         output: Some(sandbox_output),
         run: |call| create_sandbox(call).boxed(),
     },
@@ -56,8 +78,22 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Sets,
         is_open: false,
-        input: timeout_input,
-        output: Some(timeout_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds"},
+                    "action": {"enum": ["pause", "delete"], "description": "What happens then; as before if left out"},
+                }),
+                &["sandbox_id", "timeout"],
+            )
+        },
+        output: Some(|| {
+            result(
+                json!({"message": {"type": "string"}, "expires_at": {"type": ["string", "null"]}}),
+                &["message"],
+            )
+        }),
         run: |call| timeout(call).boxed(),
     },
     Tool {
@@ -68,7 +104,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         effect: Effect::Removes,
         is_open: false,
         input: sandbox_schema,
-        output: Some(done_output),
+        output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
         run: |call| delete(call).boxed(),
     },
 ];
@@ -81,30 +117,6 @@ struct SandboxArgument {
 
 fn sandbox_schema() -> Value {
     schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"])
-}
-
-fn create_input() -> Value {
-    let texts = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string"}, "description": description});
-    schema(
-        json!({
-            "template": {"type": "string", "description": "What it starts from, as `template_list` names it; the default if left out"},
-            "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$", "description": "An alias that can be used instead of its id"},
-            "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds it lives without being used"},
-            "timeout_action": {"enum": ["pause", "delete"], "description": "What happens then; `pause` if left out"},
-            "env": texts("Variables every command gets"),
-            "metadata": texts("Words of your own to find it again"),
-            "provider": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$", "description": "Which provider runs it, like `docker`; the server's choice if left out"},
-            "memory": {"type": "string", "description": "Memory it may use, like `512m` or `2g`"},
-            "cpu": {"type": "number", "exclusiveMinimum": 0, "description": "Cores it may use, like 0.5 or 2"},
-            "disk": {"type": "string", "description": "Bytes it may write, like `4g`"},
-            "pids": {"type": "integer", "minimum": 8, "maximum": 65536, "description": "Processes and threads it may have at once"},
-            "allow_internet_access": {"type": "boolean", "description": "Whether it may reach what no entry of `network` names"},
-            "network": {"type": "object", "description": "What it may reach: `allow_out` and `deny_out`, lists of names (`*.pypi.org`), addresses and networks"},
-            "secrets": texts("Secrets it uses without seeing them: by variable, the secret's name"),
-            "volumes": texts("Volumes in it: by path inside, the volume's name"),
-        }),
-        &[],
-    )
 }
 
 fn sandbox_output() -> Value {
@@ -120,72 +132,49 @@ fn sandbox_output() -> Value {
     )
 }
 
-fn timeout_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds"},
-            "action": {"enum": ["pause", "delete"], "description": "What happens then; as before if left out"},
-        }),
-        &["sandbox_id", "timeout"],
-    )
-}
-
-fn timeout_output() -> Value {
-    result(
-        json!({"message": {"type": "string"}, "expires_at": {"type": ["string", "null"]}}),
-        &["message"],
-    )
-}
-
-fn done_output() -> Value {
-    result(json!({"message": {"type": "string"}}), &["message"])
-}
-
-async fn create_sandbox(mut call: Call) -> Result<Outcome, ApiError> {
+async fn create_sandbox(mut call: ToolCall) -> Result<Outcome, ApiError> {
     call.rename("memory", "memory_limit");
     call.rename("cpu", "cpu_limit");
     call.rename("disk", "disk_limit");
     call.rename("pids", "pids_limit");
     let request = call.read()?;
     let key = IdempotencyKey::default();
-    let reply = create::create_sandbox(&call.app, &call.caller, &call.links, key, request).await?;
+    let reply = create::create_sandbox(&call, key, request).await?;
     Ok(Outcome::of(&reply))
 }
 
-async fn pause(mut call: Call) -> Result<Outcome, ApiError> {
+async fn pause(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
-    let sandbox = call.app.service().pause(&call.caller, name, None).await?;
+    let sandbox = call.service().pause(&call.caller, name, None).await?;
     Ok(Outcome::of(&SandboxReply::new(
         &sandbox,
-        &call.links,
+        &call,
         "Sandbox paused",
     )))
 }
 
-async fn resume(mut call: Call) -> Result<Outcome, ApiError> {
+async fn resume(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
-    let sandbox = call.app.service().resume(&call.caller, name).await?;
+    let sandbox = call.service().resume(&call.caller, name).await?;
     Ok(Outcome::of(&SandboxReply::new(
         &sandbox,
-        &call.links,
+        &call,
         "Sandbox resumed",
     )))
 }
 
-async fn timeout(mut call: Call) -> Result<Outcome, ApiError> {
+async fn timeout(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let request = call.read()?;
-    let reply = set_timeout::set_timeout(&call.app, &call.caller, request).await?;
+    let reply = set_timeout::set_timeout(&call, request).await?;
     Ok(Outcome::of(&reply))
 }
 
-async fn delete(mut call: Call) -> Result<Outcome, ApiError> {
+async fn delete(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let SandboxArgument { sandbox_id } = call.read()?;
-    let sandbox = call
-        .app
-        .service()
+    let service = call.service();
+    let sandbox = service
         .delete(&call.caller, sandbox_name(&sandbox_id)?)
         .await?;
     Ok(Outcome::of(&Done::new(format!(

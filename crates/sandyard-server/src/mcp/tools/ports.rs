@@ -2,12 +2,12 @@
 
 use futures_util::FutureExt;
 use sandyard_core::Scope;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::actions::expose_port;
 use crate::error::ApiError;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 
 pub(super) const TOOLS: [Tool; 1] = [Tool {
     name: "expose_port",
@@ -17,35 +17,31 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     scope: Scope::Use,
     effect: Effect::Sets,
     is_open: false,
-    input,
-    output: Some(output),
+    input: || {
+        schema(
+            json!({
+                "sandbox_id": sandbox_id(),
+                "port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Where a program of the sandbox's listens"},
+            }),
+            &["sandbox_id", "port"],
+        )
+    },
+    output: Some(|| {
+        result(
+            json!({
+                "url": {"type": "string"},
+                "signed_url": {"type": "string"},
+                "port": {"type": "integer"},
+                "public": {"type": "boolean", "description": "Whether anybody may open it"},
+            }),
+            &["url", "port", "public"],
+        )
+    }),
     run: |call| expose(call).boxed(),
 }];
 
-fn input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Where a program of the sandbox's listens"},
-        }),
-        &["sandbox_id", "port"],
-    )
-}
-
-fn output() -> Value {
-    result(
-        json!({
-            "url": {"type": "string"},
-            "signed_url": {"type": "string"},
-            "port": {"type": "integer"},
-            "public": {"type": "boolean", "description": "Whether anybody may open it"},
-        }),
-        &["url", "port", "public"],
-    )
-}
-
-async fn expose(mut call: Call) -> Result<Outcome, ApiError> {
+async fn expose(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let request = call.read()?;
-    let reply = expose_port::expose_port(&call.app, &call.caller, &call.links, request).await?;
+    let reply = expose_port::expose_port(&call, request).await?;
     Ok(Outcome::of(&reply))
 }

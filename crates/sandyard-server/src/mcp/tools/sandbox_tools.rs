@@ -14,7 +14,7 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
 use crate::tool_server::{ProgressReceiver, ToolServer, progress_channel};
 
 /// Time for the list of tools.
@@ -39,8 +39,29 @@ pub(super) const TOOLS: [Tool; 2] = [
         scope: Scope::Use,
         effect: Effect::Reads,
         is_open: false,
-        input: list_input,
-        output: Some(list_output),
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
+                }),
+                &["sandbox_id"],
+            )
+        },
+        output: Some(|| {
+            let tool = result(
+                json!({
+                    "name": {"type": "string"},
+                    "description": {"type": "string"},
+                    "inputSchema": {"type": "object"},
+                }),
+                &["name"],
+            );
+            result(
+                json!({"tools": {"type": "array", "items": tool}}),
+                &["tools"],
+            )
+        }),
         run: |call| list(call).boxed(),
     },
     Tool {
@@ -50,47 +71,20 @@ pub(super) const TOOLS: [Tool; 2] = [
         scope: Scope::Use,
         effect: Effect::Destroys,
         is_open: true,
-        input: call_input,
+        input: || {
+            schema(
+                json!({
+                    "sandbox_id": sandbox_id(),
+                    "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
+                    "arguments": {"type": "object", "description": "Its arguments"},
+                }),
+                &["sandbox_id", "tool"],
+            )
+        },
         output: None,
         run: |call| call_tool(call).boxed(),
     },
 ];
-
-fn list_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
-        }),
-        &["sandbox_id"],
-    )
-}
-
-fn list_output() -> Value {
-    let tool = result(
-        json!({
-            "name": {"type": "string"},
-            "description": {"type": "string"},
-            "inputSchema": {"type": "object"},
-        }),
-        &["name"],
-    );
-    result(
-        json!({"tools": {"type": "array", "items": tool}}),
-        &["tools"],
-    )
-}
-
-fn call_input() -> Value {
-    schema(
-        json!({
-            "sandbox_id": sandbox_id(),
-            "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
-            "arguments": {"type": "object", "description": "Its arguments"},
-        }),
-        &["sandbox_id", "tool"],
-    )
-}
 
 #[derive(Deserialize)]
 struct List {
@@ -98,10 +92,10 @@ struct List {
     names: Option<Vec<String>>,
 }
 
-async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
-    let live = call.app.service().live(&call.caller, name).await?;
+    let live = call.live(name).await?;
     let names: Option<Vec<String>> = asked
         .names
         .map(|names| names.into_iter().take(MAX_NAMES).collect());
@@ -146,11 +140,11 @@ struct Relay {
     arguments: Map<String, Value>,
 }
 
-async fn call_tool(mut call: Call) -> Result<Outcome, ApiError> {
+async fn call_tool(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: Relay = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::text("tool", &asked.tool, 1, MAX_NAME)?;
-    let live = call.app.service().live(&call.caller, name).await?;
+    let live = call.live(name).await?;
     let port = call.app.settings().mcp_port;
     let ports = json!({"template": call.links.port_pattern(&live.sandbox.id)});
     let mut server = timeout(LIST, async {
