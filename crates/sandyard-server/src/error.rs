@@ -5,9 +5,10 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use sandyard_agent_client::ClientError;
 use sandyard_auth::AuthError;
 use sandyard_core::ErrorKind;
-use sandyard_service::{PartialOutput, ServiceError};
+use sandyard_service::{PartialOutput, ServiceError, Shortage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -109,31 +110,42 @@ impl ApiError {
     }
 }
 
-impl<E: Into<ServiceError>> From<E> for ApiError {
-    fn from(error: E) -> Self {
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
         Self {
-            error: Box::new(error.into()),
+            error: Box::new(error),
             field: None,
         }
     }
 }
 
-/// Says a failure of the authentication in the service's words.
-pub(crate) fn from_auth(error: AuthError) -> ApiError {
-    let error = match error {
-        // The service's message for a failure of the store names the cause.
-        AuthError::Store(error) => return error.into(),
-        error => error,
-    };
-    let mut service_error = ServiceError::new(error.kind(), error.to_string());
-    service_error.hint = error.hint().map(str::to_owned);
-    if let AuthError::Invalid { field, .. } = &error {
-        service_error.field = Some(field);
+impl From<ClientError> for ApiError {
+    fn from(error: ClientError) -> Self {
+        ServiceError::from(error).into()
     }
-    if let Some(seconds) = error.retry_after_s() {
-        service_error.retry_after_s = Some(seconds);
+}
+
+impl From<Shortage> for ApiError {
+    fn from(error: Shortage) -> Self {
+        ServiceError::from(error).into()
     }
-    service_error.source(error).into()
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        let error = match error {
+            // The service's message for a failure of the store names the cause.
+            AuthError::Store(error) => return ServiceError::from(error).into(),
+            error => error,
+        };
+        let mut service_error = ServiceError::new(error.kind(), error.to_string());
+        service_error.hint = error.hint().map(str::to_owned);
+        if let AuthError::Invalid { field, .. } = &error {
+            service_error.field = Some(field);
+        }
+        service_error.retry_after_s = error.retry_after_s().or(service_error.retry_after_s);
+        service_error.source(error).into()
+    }
 }
 
 /// The status of each kind; the one place where the contract's table of errors stands.

@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// A body that may be left out: then every field is.
+/// A body that may be left out or null: then every field is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionalBody<T>(pub T);
 
@@ -56,9 +56,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
         if request.body().is_end_stream() {
             return Ok(Self(T::default()));
         }
-        Body::from_request(request, state)
-            .await
-            .map(|Body(body)| Self(body))
+        let Body(body) = Body::<Option<T>>::from_request(request, state).await?;
+        Ok(Self(body.unwrap_or_default()))
     }
 }
 

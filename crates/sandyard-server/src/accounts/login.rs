@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::audit;
 use crate::bounds;
 use crate::call::Call;
-use crate::error::{ApiError, Reply, from_auth};
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, Query, media_type, small_body};
 use crate::model::Done;
 
@@ -144,7 +144,7 @@ async fn log_in(
         audit::note_target(&username);
     }
     let tokens = app.auth().login(&username, &password).await;
-    Ok(Json(LoginReply::new(app, tokens.map_err(from_auth)?)))
+    Ok(Json(LoginReply::new(app, tokens?)))
 }
 
 async fn body_of(request: Request) -> Result<Login, ApiError> {
@@ -188,7 +188,7 @@ pub(crate) async fn refresh_login(
 ) -> Reply<LoginReply> {
     bounds::text("refresh_token", &body.refresh_token, 1, 1024)?;
     let tokens = app.auth().refresh(&body.refresh_token).await;
-    Ok(Json(LoginReply::new(&app, tokens.map_err(from_auth)?)))
+    Ok(Json(LoginReply::new(&app, tokens?)))
 }
 
 /// Log out
@@ -199,11 +199,7 @@ pub(crate) async fn refresh_login(
     responses((status = 200, description = "Logged out.", body = Done))
 )]
 pub(crate) async fn logout(call: Call) -> Reply<Done> {
-    call.app
-        .auth()
-        .logout(&call.caller)
-        .await
-        .map_err(from_auth)?;
+    call.app.auth().logout(&call.caller).await?;
     Ok(Json(Done::new("Logged out")))
 }
 

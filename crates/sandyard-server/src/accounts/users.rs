@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::audit;
 use crate::bounds::{self, BoundedInt};
 use crate::call::Call;
-use crate::error::{ApiError, Reply, from_auth};
+use crate::error::{ApiError, Reply};
 use crate::extract::{Body, PathName};
 use crate::model::Done;
 
@@ -53,7 +53,7 @@ pub(crate) struct UserList {
     responses((status = 200, description = "Users returned.", body = UserList))
 )]
 pub(crate) async fn list_users(State(app): State<App>) -> Reply<UserList> {
-    let users = app.auth().list_users().await.map_err(from_auth)?;
+    let users = app.auth().list_users().await?;
     let users = users.into_iter().map(User::from).collect();
     Ok(Json(UserList { users }))
 }
@@ -79,7 +79,7 @@ pub(crate) async fn create_user(
         request.role.unwrap_or(Role::User),
         request.max_sandboxes.map(|count| count.0),
     );
-    Ok(Json(created.await.map_err(from_auth)?.into()))
+    Ok(Json(created.await?.into()))
 }
 
 /// Get a user
@@ -91,9 +91,7 @@ pub(crate) async fn create_user(
     responses((status = 200, description = "User returned.", body = User))
 )]
 pub(crate) async fn get_user(State(app): State<App>, PathName(name): PathName) -> Reply<User> {
-    Ok(Json(
-        app.auth().user(&name).await.map_err(from_auth)?.into(),
-    ))
+    Ok(Json(app.auth().user(&name).await?.into()))
 }
 
 /// Changes to a user. A field that is left out stays as it is.
@@ -132,19 +130,10 @@ pub(crate) async fn change_user(
         is_disabled: request.disabled,
         max_sandboxes: request.max_sandboxes.map(|count| Some(count.0)),
     };
-    let user = app
-        .auth()
-        .update_user(&name, &change)
-        .await
-        .map_err(from_auth)?;
+    let user = app.auth().update_user(&name, &change).await?;
     if let Some(password) = &request.password {
-        app.auth()
-            .set_password(&name, password)
-            .await
-            .map_err(from_auth)?;
-        return Ok(Json(
-            app.auth().user(&name).await.map_err(from_auth)?.into(),
-        ));
+        app.auth().set_password(&name, password).await?;
+        return Ok(Json(app.auth().user(&name).await?.into()));
     }
     Ok(Json(user.into()))
 }
@@ -159,7 +148,7 @@ pub(crate) async fn change_user(
     responses((status = 200, description = "User deleted.", body = Done))
 )]
 pub(crate) async fn delete_user(call: Call, PathName(name): PathName) -> Reply<Done> {
-    let user = call.app.auth().user(&name).await.map_err(from_auth)?;
+    let user = call.app.auth().user(&name).await?;
     let filter = SandboxFilter {
         owner: Some(user.name),
         limit: 1,
@@ -185,10 +174,6 @@ pub(crate) async fn delete_user(call: Call, PathName(name): PathName) -> Reply<D
         )
         .hint("delete them first (GET /volumes?user_id= lists them), or disable the user"));
     }
-    call.app
-        .auth()
-        .delete_user(&name)
-        .await
-        .map_err(from_auth)?;
+    call.app.auth().delete_user(&name).await?;
     Ok(Json(Done::new(format!("User {name} deleted"))))
 }

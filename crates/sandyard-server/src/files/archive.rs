@@ -63,7 +63,7 @@ pub(super) async fn copy_to(
     let mut reader = upload.into_reader();
     let first = read_chunk(&mut reader).await.map_err(broke_off)?;
     let request = script(UNPACK, &[&query.path, filter_of(&first)], &query);
-    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
+    let mut child = Child::start(&call, live, request).await?;
     let mut input = child
         .agent()
         .open_input(child.selector(), InputTo::Stdin)
@@ -110,7 +110,7 @@ pub(super) async fn copy_from(
 ) -> Result<Response, ApiError> {
     let live = query.open(&call, &name).await?;
     let request = script(PACK, &[&query.path], &query);
-    let child = Child::start(call.service(), &call.caller, live, request).await?;
+    let child = Child::start(&call, live, request).await?;
     let mut packing = Packing {
         child,
         errors: Vec::new(),

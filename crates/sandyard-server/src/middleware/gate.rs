@@ -18,7 +18,7 @@ use super::{held_answer, open_listener};
 use crate::access::{Access, Authenticated};
 use crate::app::{App, AuthMode};
 use crate::audit::{self, Note};
-use crate::error::{ApiError, from_auth};
+use crate::error::ApiError;
 use crate::extract::RequestMemory;
 use crate::listen::Listener;
 use crate::rate_limit::Allowance;
@@ -89,7 +89,7 @@ impl Gate {
                 let Credentials::Credential(token) = credentials else {
                     return Err(missing());
                 };
-                auth.check_node(&token).map_err(from_auth)?;
+                auth.check_node(&token)?;
                 return Ok(Some(Caller::system()));
             }
             Access::Scope(scope) | Access::Admin(scope) | Access::Volume(scope) => scope,
@@ -98,9 +98,7 @@ impl Gate {
             Credentials::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
                 return self.opener(&token, volume).await.map(Some);
             }
-            Credentials::Credential(credential) => {
-                auth.authenticate(&credential).await.map_err(from_auth)?
-            }
+            Credentials::Credential(credential) => auth.authenticate(&credential).await?,
             Credentials::Open(check) => check.map(|()| Caller::local())?,
             Credentials::Missing => return Err(missing()),
         };

@@ -1,6 +1,9 @@
 //! The command to run, as several dialects read it.
 
-use sandyard_service::{Command, ServiceError};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandyard_service::{Command, RunRequest, ServiceError};
 use serde::Deserialize;
 use utoipa::openapi::schema::{
     AnyOfBuilder, Array, ArrayBuilder, Object, ObjectBuilder, Schema, Type,
@@ -32,6 +35,28 @@ impl CommandText {
             Self::Argv(arguments) => argv(arguments).map(Command::Argv),
         }
     }
+}
+
+/// A command with what a request may say about it, checked.
+pub(crate) fn run_request(
+    command: Command,
+    cwd: Option<String>,
+    env: Option<BTreeMap<String, String>>,
+    user: Option<String>,
+    timeout: Option<f64>,
+) -> Result<RunRequest, ServiceError> {
+    bounds::optional_text("cwd", cwd.as_deref(), 1, bounds::MAX_PATH)?;
+    bounds::optional_text("user", user.as_deref(), 1, 64)?;
+    let env = env.unwrap_or_default();
+    bounds::env("env", &env)?;
+    timeout.map_or(Ok(()), bounds::command_seconds)?;
+    Ok(RunRequest {
+        cwd,
+        env,
+        user,
+        timeout: timeout.map(Duration::from_secs_f64),
+        ..RunRequest::new(command)
+    })
 }
 
 /// Checks a program and its arguments.

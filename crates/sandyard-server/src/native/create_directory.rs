@@ -41,9 +41,8 @@ pub(crate) struct CreateDirectory {
 pub(crate) async fn create_directory(
     call: Call,
     Query(query): Query<CreateDirectory>,
-    OptionalBody(body): OptionalBody<Option<CreateDirectory>>,
+    OptionalBody(body): OptionalBody<CreateDirectory>,
 ) -> Reply<Done> {
-    let body = body.unwrap_or_default();
     let sandbox_id = query.sandbox_id.or(body.sandbox_id);
     let sandbox_id = sandbox_id.ok_or_else(|| missing("sandbox_id"))?;
     let name = sandbox_name(&sandbox_id)?;

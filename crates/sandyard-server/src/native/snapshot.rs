@@ -38,9 +38,9 @@ pub(crate) async fn snapshot_sandbox(
 pub(crate) async fn fork_sandbox(
     call: Call,
     name: SandboxName,
-    OptionalBody(request): OptionalBody<Option<Fork>>,
+    OptionalBody(request): OptionalBody<Fork>,
 ) -> Reply<SandboxReply> {
-    copies::fork_sandbox(&call, &name.id, request.unwrap_or_default())
+    copies::fork_sandbox(&call, &name.id, request)
         .await
         .map(Json)
 }

@@ -63,7 +63,7 @@ pub(super) async fn attach_process(
     bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;
     let live = call.live(&name.id).await?;
     let process = connect(&live, pid, &query).await?;
-    let mut child = Child::attach(call.service(), &call.caller, live, process);
+    let mut child = Child::attach(&call, live, process);
     if !query.kill_on_disconnect.unwrap_or(false) {
         child.detach();
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::response::Response;
 use axum::response::sse::Event;
@@ -25,7 +25,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
 use crate::listen::Shutdown;
-use crate::model::command::{CommandText, command_schema};
+use crate::model::command::{CommandText, command_schema, run_request};
 
 /// Whether a command outlives its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,31 +70,14 @@ pub(super) struct RunStreamBody {
 
 impl RunBody {
     fn into_request(self) -> Result<(RunRequest, Detach), ServiceError> {
-        let mut request = RunRequest::new(self.command.into_command()?);
-        request.cwd = self.cwd;
-        request.env = self.env.unwrap_or_default();
-        request.user = self.user;
-        request.timeout = self.timeout.map(seconds).transpose()?;
-        check(&request)?;
+        let command = self.command.into_command()?;
+        let request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         let detach = match self.detach {
             Some(true) => Detach::Yes,
             _ => Detach::No,
         };
         Ok((request, detach))
     }
-}
-
-/// Checks the directory, user and variables of a command.
-pub(super) fn check(request: &RunRequest) -> Result<(), ServiceError> {
-    bounds::optional_text("cwd", request.cwd.as_deref(), 1, bounds::MAX_PATH)?;
-    bounds::optional_text("user", request.user.as_deref(), 1, 64)?;
-    bounds::env("env", &request.env)
-}
-
-/// Checks the time limit of a command.
-pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
-    bounds::command_seconds(seconds)?;
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Run a command and stream its output
@@ -153,7 +136,7 @@ pub(crate) async fn command_events(
         Detach::Yes => request.timeout,
     };
     let request = RunRequest { timeout, ..request };
-    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
+    let mut child = Child::start(call, live, request).await?;
     if detach == Detach::Yes {
         child.detach();
     }

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::child::Child;
-use super::command::{check, seconds};
-use crate::model::command::CommandText;
+use crate::model::command::{CommandText, run_request};
 
 /// Largest number of columns and of rows of a terminal.
 const MAX_SIDE: u16 = 4096;
@@ -47,8 +46,7 @@ pub(super) struct ExecRequest {
     argv: Option<Vec<String>>,
     tty: Option<Size>,
     cwd: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
+    env: Option<BTreeMap<String, String>>,
     user: Option<String>,
     timeout: Option<f64>,
 }
@@ -65,13 +63,9 @@ impl ExecRequest {
                 ));
             }
         };
-        let mut request = RunRequest::new(command.into_command()?);
-        request.cwd = self.cwd;
-        request.env = self.env;
-        request.user = self.user;
-        request.timeout = self.timeout.map(seconds).transpose()?;
+        let command = command.into_command()?;
+        let mut request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         request.has_stdin = true;
-        check(&request)?;
         if let Some(size) = self.tty {
             let size = size.checked()?;
             request.terminal = Some((size.cols, size.rows));

@@ -77,7 +77,7 @@ async fn run(call: Call, live: Live, mut socket: WebSocket, shutdown: Shutdown) 
     let started = match request {
         Ok(request) => {
             let terminal = Terminal(request.terminal.is_some());
-            Child::start(call.service(), &call.caller, live, request)
+            Child::start(&call, live, request)
                 .await
                 .map(|child| (child, terminal))
         }

@@ -12,6 +12,7 @@ use super::control::SignalName;
 use crate::call::Call;
 use crate::error::Reply;
 use crate::extract::{Query, SandboxName};
+use crate::model::Done;
 
 /// Running command. Its environment is left out, since it may hold secrets.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,37 +87,28 @@ pub(super) struct KillQuery {
     signal: Option<String>,
 }
 
-/// Confirmation that the signal was sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Killed {
-    /// Always `true`; a failed request has an error status instead.
-    success: bool,
-    /// Summary of the result for people.
-    message: String,
-}
-
 /// Kill a command
 ///
 /// Sends a signal to a command, `SIGKILL` by default.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/processes/{pid}/kill", tag = "commands",
     params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, KillQuery),
-    responses((status = 200, description = "Signal sent.", body = Killed))
+    responses((status = 200, description = "Signal sent.", body = Done))
 )]
 pub(super) async fn kill_process(
     call: Call,
     name: SandboxName,
     path_params: RawPathParams,
     Query(query): Query<KillQuery>,
-) -> Reply<Killed> {
+) -> Reply<Done> {
     let pid = pid_of(&path_params)?;
     let signal = SignalName::Name(query.signal.unwrap_or_else(|| "KILL".to_owned())).to_wire()?;
     let live = call.live(&name.id).await?;
     match live.agent.signal(ProcessSelector::Pid(pid), signal).await {
-        Ok(()) => Ok(Json(Killed {
-            success: true,
-            message: format!("signal {} sent to process {pid}", signal.0),
-        })),
+        Ok(()) => {
+            let sent = format!("signal {} sent to process {pid}", signal.0);
+            Ok(Json(Done::new(sent)))
+        }
         Err(error) if error.is_not_found() => Err(no_process().source(error).into()),
         Err(error) => Err(error.into()),
     }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::child::Child;
-use super::command::check;
 use super::control::set_term;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
@@ -16,6 +15,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::model::command::run_request;
 
 /// A login shell: bash if the sandbox has it, else sh.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
@@ -69,7 +69,7 @@ pub(super) async fn open_pty(
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
             let _hold = shutdown.hold();
-            match Child::start(call.service(), &call.caller, live, request).await {
+            match Child::start(&call, live, request).await {
                 Ok(child) => {
                     socket::attach(
                         socket,
@@ -98,13 +98,10 @@ impl PtyQuery {
             || Command::Argv(["sh", "-c", SHELL].map(str::to_owned).to_vec()),
             Command::Shell,
         );
-        let mut request = RunRequest::new(command);
-        request.cwd = self.cwd;
-        request.user = self.user;
+        let mut request = run_request(command, self.cwd, None, self.user, None)?;
         request.terminal = Some((cols, rows));
         request.has_stdin = true;
         set_term(&mut request);
-        check(&request)?;
         Ok(request)
     }
 }

@@ -46,9 +46,8 @@ pub(crate) struct Connect {
 pub(crate) async fn e2b_connect(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Connect>>,
+    OptionalBody(options): OptionalBody<Connect>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let options = options.unwrap_or_default();
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ConnectRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
@@ -89,9 +88,8 @@ pub(crate) struct Resume {
 pub(crate) async fn e2b_resume(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Resume>>,
+    OptionalBody(options): OptionalBody<Resume>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let options = options.unwrap_or_default();
     let sandbox = name::existing(&call, &target.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(

@@ -54,9 +54,8 @@ pub(crate) enum Forked {
 pub(crate) async fn e2b_fork(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Fork>>,
+    OptionalBody(options): OptionalBody<Fork>,
 ) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
-    let options = options.unwrap_or_default();
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ForkRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),

@@ -33,9 +33,8 @@ pub(crate) struct Pause {
 pub(crate) async fn e2b_pause(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Pause>>,
+    OptionalBody(options): OptionalBody<Pause>,
 ) -> Result<StatusCode, ApiError> {
-    let options = options.unwrap_or_default();
     let sandbox = name::existing(&call, &target.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {

@@ -65,10 +65,10 @@ impl From<Snapshot> for SnapshotView {
 pub(crate) async fn e2b_snapshot(
     call: Call,
     target: SandboxParam,
-    OptionalBody(new): OptionalBody<Option<NewSnapshot>>,
+    OptionalBody(new): OptionalBody<NewSnapshot>,
 ) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
     let sandbox = name::existing(&call, &target.id).await?;
-    let name = new.unwrap_or_default().name;
+    let name = new.name;
     let alias = name.as_deref().map(template_name::plain);
     let service = call.service();
     let snapshot = service

@@ -67,10 +67,10 @@ pub(crate) struct Refresh {
 pub(crate) async fn e2b_refresh(
     call: Call,
     target: SandboxParam,
-    OptionalBody(request): OptionalBody<Option<Refresh>>,
+    OptionalBody(request): OptionalBody<Refresh>,
 ) -> Result<StatusCode, ApiError> {
     let sandbox = running(&call, &target.id).await?;
-    let duration = request.unwrap_or_default().duration;
+    let duration = request.duration;
     let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());
     call.service()
         .extend(

@@ -17,6 +17,7 @@ use crate::extract::sandbox_name;
 use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::model::command::run_request;
 use crate::stream::Child;
 
 /// How often progress is told at most, and that there is none.
@@ -85,20 +86,8 @@ struct Run {
 impl Run {
     fn into_request(self) -> Result<RunRequest, ServiceError> {
         bounds::text("command", &self.command, 1, MAX_ARGUMENT)?;
-        bounds::optional_text("cwd", self.cwd.as_deref(), 1, bounds::MAX_PATH)?;
-        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
-        let env = self.env.unwrap_or_default();
-        bounds::env("env", &env)?;
-        if let Some(seconds) = self.timeout {
-            bounds::command_seconds(seconds)?;
-        }
-        Ok(RunRequest {
-            cwd: self.cwd,
-            env,
-            user: self.user,
-            timeout: self.timeout.map(Duration::from_secs_f64),
-            ..RunRequest::new(Command::Shell(self.command))
-        })
+        let command = Command::Shell(self.command);
+        run_request(command, self.cwd, self.env, self.user, self.timeout)
     }
 }
 
@@ -122,7 +111,7 @@ async fn run(mut call: ToolCall) -> Result<Outcome, ApiError> {
         ));
     }
     let started_at = Instant::now();
-    let child = Child::start(&service, &call.caller, live, request).await?;
+    let child = Child::start(&call, live, request).await?;
     follow(child, started_at, call.progress).await
 }
 
