@@ -33,6 +33,7 @@ mod filesystem;
 mod fs;
 mod host;
 mod limits;
+mod metadata;
 mod metrics;
 mod path;
 pub mod probe;

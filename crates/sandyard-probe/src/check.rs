@@ -94,12 +94,11 @@ impl Check {
         group: Group,
         severity: Severity,
         id: &'static str,
-        title: &'static str,
         attempt: fn(&Context) -> Outcome,
     ) -> Self {
         Self {
             id,
-            title,
+            title: "",
             group,
             severity,
             attempt_text: "",
@@ -109,13 +108,20 @@ impl Check {
         }
     }
 
-    /// Says what it does, and what happens in a secure sandbox.
-    pub(crate) const fn describe(
-        mut self,
-        attempt_text: &'static str,
-        expected: &'static str,
-    ) -> Self {
+    /// The promise in a few words.
+    pub(crate) const fn title(mut self, title: &'static str) -> Self {
+        self.title = title;
+        self
+    }
+
+    /// Says what it does.
+    pub(crate) const fn tries(mut self, attempt_text: &'static str) -> Self {
         self.attempt_text = attempt_text;
+        self
+    }
+
+    /// Says what happens in a secure sandbox.
+    pub(crate) const fn expects(mut self, expected: &'static str) -> Self {
         self.expected = expected;
         self
     }

@@ -50,7 +50,7 @@ pub struct EntryInfo {
     /// Last component of the path.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub name: String,
-    /// Its kind; of what a symbolic link leads to, where it leads to something.
+    /// Its kind; a symbolic link has the kind of its target, and none if that is missing.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub r#type: FileType,
     /// Absolute path.
@@ -62,7 +62,7 @@ pub struct EntryInfo {
     /// Permission bits.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "json::int")]
     pub mode: u32,
-    /// Kind and permission bits as `ls -l` shows them.
+    /// Kind and permission bits in the notation of Go's `os.FileMode`.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub permissions: String,
     /// Owner's name, or number where it has none.

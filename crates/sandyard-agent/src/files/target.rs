@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid, XattrFlags};
-use sandyard_wire::{ConnectError, routes};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+use sandyard_wire::ConnectError;
 
 use crate::filesystem::{from_io, make_all};
-use crate::fs;
 use crate::user::{self, Account};
+use crate::{fs, metadata};
 
 /// Bytes that are collected before they are written.
 ///
@@ -33,7 +33,7 @@ impl Target {
     pub(super) fn open(
         path: PathBuf,
         account: &Account,
-        metadata: &BTreeMap<String, String>,
+        new_metadata: &BTreeMap<String, String>,
     ) -> Result<Self, ConnectError> {
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(libc::EISDIR) => {
@@ -54,9 +54,7 @@ impl Target {
         };
         target.check_is_file()?;
         target.set_owner(account).map_err(failed)?;
-        for (key, value) in metadata {
-            target.set_metadata(key, value).map_err(failed)?;
-        }
+        metadata::replace(&target.file, new_metadata).map_err(failed)?;
         Ok(target)
     }
 
@@ -78,17 +76,6 @@ impl Target {
         }
         let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
         Ok(rustix::fs::fchown(&self.file, Some(uid), Some(gid))?)
-    }
-
-    fn set_metadata(&self, key: &str, value: &str) -> io::Result<()> {
-        let name = format!("{}{key}", routes::METADATA_XATTR_PREFIX);
-        let value = value.as_bytes();
-        Ok(rustix::fs::fsetxattr(
-            &self.file,
-            name,
-            value,
-            XattrFlags::empty(),
-        )?)
     }
 
     /// Appends bytes.

@@ -5,42 +5,46 @@ use std::io;
 use std::path::Path;
 
 use rustix::fs::{FileType as Kind, RawMode, Stat};
-use sandyard_wire::{EntryInfo, FileType, routes};
+use sandyard_wire::{EntryInfo, FileType};
 
-use crate::path;
 use crate::user::Names;
+use crate::{metadata, path};
 
-/// Maximum size of all names, and of one value, of a file's metadata, in bytes.
-const MAX_XATTR_BYTES: usize = 64 * 1024;
-
-/// Describes the file of a path, without following a link at its end.
+/// Describes the file of a path. A symbolic link has the type, size and mode of its target, and no type if that is missing.
 pub(crate) fn describe(path: &Path, names: &Names) -> io::Result<EntryInfo> {
     let stat = rustix::fs::lstat(path)?;
     let kind = Kind::from_raw_mode(stat.st_mode);
     let is_symlink = kind == Kind::Symlink;
+    let followed = if is_symlink {
+        rustix::fs::stat(path).ok()
+    } else {
+        Some(stat)
+    };
     Ok(EntryInfo {
         name: path::name(path),
-        r#type: match kind {
-            Kind::Directory => FileType::Directory,
-            Kind::Symlink => FileType::Symlink,
-            _ => FileType::File,
-        },
+        r#type: followed.map_or(FileType::Unspecified, |stat| file_type(&stat)),
         path: path.to_string_lossy().into_owned(),
-        size: stat.st_size,
-        mode: stat.st_mode & 0o7777,
+        size: followed.unwrap_or(stat).st_size,
+        mode: followed.map_or(0, |stat| stat.st_mode & 0o7777),
         permissions: permissions(kind, stat.st_mode),
         owner: names.user(stat.st_uid),
         group: names.group(stat.st_gid),
         modified_time: modified(&stat),
         symlink_target: is_symlink.then(|| target(path)).flatten(),
         metadata: if kind == Kind::RegularFile || kind == Kind::Directory {
-            metadata_of(path)
+            metadata::read(path)
         } else {
             BTreeMap::new()
         },
-        // Clients that read this field expect the target's type beside it.
-        is_symlink: false,
+        is_symlink,
     })
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    match Kind::from_raw_mode(stat.st_mode) {
+        Kind::Directory => FileType::Directory,
+        _ => FileType::File,
+    }
 }
 
 fn modified(stat: &Stat) -> Option<String> {
@@ -59,64 +63,33 @@ fn target(path: &Path) -> Option<String> {
     })
 }
 
-/// Type and permission bits, as in `ls -l`.
+/// Type and permission bits in the notation of Go's `os.FileMode`, which E2B's clients show: letters of what the file is
+/// (`-` for a plain one), then nine permissions.
 fn permissions(kind: Kind, mode: RawMode) -> String {
-    let letter = match kind {
-        Kind::Directory => 'd',
-        Kind::Symlink => 'l',
-        Kind::Fifo => 'p',
-        Kind::Socket => 's',
-        Kind::CharacterDevice => 'c',
-        Kind::BlockDevice => 'b',
-        _ => '-',
-    };
-    let mut text = String::from(letter);
-    for (shift, special, set, unset) in [
-        (6, 0o4000, 's', 'S'),
-        (3, 0o2000, 's', 'S'),
-        (0, 0o1000, 't', 'T'),
+    let mut text = String::from(match kind {
+        Kind::Directory => "d",
+        Kind::Symlink => "L",
+        Kind::BlockDevice | Kind::CharacterDevice => "D",
+        Kind::Fifo => "p",
+        Kind::Socket => "S",
+        _ => "",
+    });
+    for (applies, letters) in [
+        (mode & 0o4000 != 0, "u"),
+        (mode & 0o2000 != 0, "g"),
+        (kind == Kind::CharacterDevice, "c"),
+        (mode & 0o1000 != 0, "t"),
     ] {
-        let bits = mode >> shift;
-        text.push(if bits & 4 != 0 { 'r' } else { '-' });
-        text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (bits & 1 != 0, mode & special != 0) {
-            (true, true) => set,
-            (false, true) => unset,
-            (true, false) => 'x',
-            (false, false) => '-',
-        });
+        text.push_str(if applies { letters } else { "" });
+    }
+    if text.is_empty() {
+        text.push('-');
+    }
+    for (position, letter) in "rwxrwxrwx".chars().enumerate() {
+        let is_set = mode & (0o400 >> position) != 0;
+        text.push(if is_set { letter } else { '-' });
     }
     text
-}
-
-/// The metadata that clients stored with a file.
-fn metadata_of(path: &Path) -> BTreeMap<String, String> {
-    let mut metadata = BTreeMap::new();
-    let mut listed = [0u8; 1024];
-    let listed = match rustix::fs::llistxattr(path, &mut listed) {
-        Ok(length) => listed[..length].to_vec(),
-        Err(rustix::io::Errno::RANGE) => {
-            let mut listed = vec![0; MAX_XATTR_BYTES];
-            let length = rustix::fs::llistxattr(path, &mut listed[..]).unwrap_or(0);
-            listed.truncate(length);
-            listed
-        }
-        Err(_) => return metadata,
-    };
-    for name in listed.split(|&byte| byte == 0) {
-        let Ok(name) = std::str::from_utf8(name) else {
-            continue;
-        };
-        let Some(key) = name.strip_prefix(routes::METADATA_XATTR_PREFIX) else {
-            continue;
-        };
-        let mut value = vec![0; MAX_XATTR_BYTES];
-        if let Ok(length) = rustix::fs::lgetxattr(path, name, &mut value[..]) {
-            let value = String::from_utf8_lossy(&value[..length]).into_owned();
-            metadata.insert(key.to_owned(), value);
-        }
-    }
-    metadata
 }
 
 #[cfg(test)]
@@ -124,13 +97,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_read_as_ls_shows_them() {
+    fn permissions_are_written_as_go_writes_them() {
         for (kind, mode, text) in [
             (Kind::RegularFile, 0o644, "-rw-r--r--"),
-            (Kind::Directory, 0o1777, "drwxrwxrwt"),
-            (Kind::RegularFile, 0o4755, "-rwsr-xr-x"),
-            (Kind::RegularFile, 0o2644, "-rw-r-Sr--"),
-            (Kind::Symlink, 0o777, "lrwxrwxrwx"),
+            (Kind::Directory, 0o1777, "dtrwxrwxrwx"),
+            (Kind::RegularFile, 0o4755, "urwxr-xr-x"),
+            (Kind::RegularFile, 0o2644, "grw-r--r--"),
+            (Kind::Symlink, 0o777, "Lrwxrwxrwx"),
+            (Kind::CharacterDevice, 0o666, "Dcrw-rw-rw-"),
+            (Kind::BlockDevice, 0o660, "Drw-rw----"),
+            (Kind::Fifo, 0o600, "prw-------"),
+            (Kind::Socket, 0o755, "Srwxr-xr-x"),
         ] {
             assert_eq!(permissions(kind, mode), text);
         }

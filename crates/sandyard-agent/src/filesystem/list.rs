@@ -41,7 +41,8 @@ pub(super) async fn list(
             let Ok(entry) = describe(&path, names) else {
                 continue;
             };
-            let is_directory = entry.r#type == FileType::Directory;
+            // A link to a directory is not entered: it may lead back up.
+            let is_directory = entry.r#type == FileType::Directory && !entry.is_symlink;
             push(&mut entries, entry)?;
             if entries.len().is_multiple_of(ENTRIES_PER_TURN) {
                 tokio::task::yield_now().await;

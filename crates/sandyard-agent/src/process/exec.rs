@@ -61,10 +61,8 @@ impl ChildTask for Execute<'_> {
     }
 }
 
-/// Gives this process the command's session, input and output, user and working directory.
+/// Gives this process the command's input and output, user and working directory.
 pub(super) fn prepare_child(command: &Command, stdio: &ChildStdio) -> Result<(), (Stage, i32)> {
-    // SAFETY: makes this process the leader of a session of its own.
-    unsafe { libc::setsid() };
     if stdio.install().is_err() {
         return Err((Stage::Stdio, errno()));
     }

@@ -87,6 +87,12 @@ pub(super) fn receive(fd: RawFd, bytes: &mut [u8; REPORT_BYTES]) -> bool {
     }
 }
 
+/// Waits until the other end is closed.
+pub(super) fn wait_for_close(fd: RawFd) {
+    receive(fd, &mut [0; REPORT_BYTES]);
+    close(fd);
+}
+
 pub(super) fn close(fd: RawFd) {
     // SAFETY: the number is this process's own to close.
     unsafe { libc::close(fd) };

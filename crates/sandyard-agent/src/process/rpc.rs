@@ -98,11 +98,14 @@ async fn kill(process: &Rc<Process>) {
 /// Signals the command and what shares its process group, as a terminal would.
 fn signal_group(process: &Process, number: i32) -> Result<(), ConnectError> {
     let pid = i32::try_from(process.pid).map_err(|_| ConnectError::internal("no such pid"))?;
-    for target in [-pid, pid] {
-        // SAFETY: sends a signal; the command is running, so the number is its own.
-        if unsafe { libc::kill(target, number) } == 0 {
-            return Ok(());
-        }
+    // SAFETY: plain system calls; the command is running, so the number is its own. Its session is not the agent's, so neither
+    // is its group.
+    let is_sent = unsafe {
+        let group = libc::getpgid(pid);
+        (group > 1 && libc::kill(-group, number) == 0) || libc::kill(pid, number) == 0
+    };
+    if is_sent {
+        return Ok(());
     }
     let error = std::io::Error::last_os_error();
     Err(ConnectError::internal(format!("cannot signal: {error}")))

@@ -130,6 +130,11 @@ impl ChildStdio {
         }
     }
 
+    /// Whether the command gets a terminal, whose session it then leads.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
     /// Puts the ends on the standard numbers. Called in the child, after it became a session leader.
     pub(super) fn install(&self) -> Result<(), ()> {
         let raw = self.raw();

@@ -6,6 +6,8 @@
 //!    └── status pipe ┘   Started(pid) | Failed(stage, errno), then Ended(wait status)
 //! ```
 //!
+//! A command with a terminal leads its session. One on pipes is a member of a session whose leader has exited, see `fork_member`.
+//!
 //! Because it is a sub-reaper, every process that the command starts stays below it, so the whole tree can be found and
 //! killed. When the command ends normally the supervisor exits, and background children live on below the sandbox's first
 //! process. After `SIGUSR1`, which announces a kill of the tree, it stays until the tree is empty.
@@ -22,7 +24,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
 use super::child_task::ChildTask;
-use super::report::{REPORT_BYTES, Report, Stage, close, errno, receive, send};
+use super::report::{REPORT_BYTES, Report, Stage, close, errno, receive, send, wait_for_close};
 use super::signals::{BlockedSignals, empty_signals, reset_signals, set_signal_mask};
 use super::stdio::ChildStdio;
 
@@ -113,31 +115,89 @@ fn reap_until_done(command: i32, report_to: RawFd) {
 
 /// Forks the command and waits until its program runs, or failed to start.
 fn fork_command(task: &dyn ChildTask, stdio: &ChildStdio) -> Result<i32, (Stage, i32)> {
-    let mut failure = [-1, -1];
-    // SAFETY: the array has room for the two descriptors.
-    if unsafe { libc::pipe2(failure.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err((Stage::Fork, errno()));
-    }
+    let (reports, report_to) = pipe()?;
+    let (start, started) = pipe()?;
+    let command = || {
+        close(started);
+        // Waits until the supervisor is the parent: the death of the first parent must not be taken for the supervisor's.
+        wait_for_close(start);
+        let (stage, errno) = task.run_in_child(stdio);
+        send(report_to, &Report::Failed { stage, errno }.encode());
+    };
     // SAFETY: this process has one thread.
-    match unsafe { libc::fork() } {
-        -1 => Err((Stage::Fork, errno())),
+    let pid = match unsafe { libc::fork() } {
+        -1 => return Err((Stage::Fork, errno())),
         0 => {
-            let (stage, errno) = task.run_in_child(stdio);
-            send(failure[1], &Report::Failed { stage, errno }.encode());
+            lead_session();
+            if stdio.is_terminal() {
+                command();
+            } else {
+                fork_member(report_to, command);
+            }
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(127) }
         }
-        pid => {
-            close(failure[1]);
-            let mut bytes = [0; REPORT_BYTES];
-            let reported = receive(failure[0], &mut bytes);
-            close(failure[0]);
-            match reported.then(|| Report::decode(bytes)).flatten() {
-                Some(Report::Failed { stage, errno }) => Err((stage, errno)),
-                _ => Ok(pid),
-            }
+        pid => pid,
+    };
+    close(report_to);
+    close(start);
+    if !stdio.is_terminal() {
+        reap(pid);
+    }
+    close(started);
+    let outcome = read_start(reports, pid);
+    close(reports);
+    outcome
+}
+
+/// Makes this process the leader of a session and of a process group.
+fn lead_session() {
+    // SAFETY: a plain system call.
+    unsafe { libc::setsid() };
+}
+
+/// Forks the command out of the leader of its session, which then exits. A command on pipes must not lead its process group:
+/// `setsid` would otherwise fork, and its parent exit before its output and exit code are there.
+fn fork_member(report_to: RawFd, command: impl FnOnce()) {
+    // SAFETY: this process has one thread.
+    let report = match unsafe { libc::fork() } {
+        -1 => Report::Failed {
+            stage: Stage::Fork,
+            errno: errno(),
+        },
+        0 => return command(),
+        pid => Report::Started { pid },
+    };
+    send(report_to, &report.encode());
+}
+
+/// Reads reports until the program runs, which closes the pipe; `pid` is the command's unless a report names another.
+fn read_start(reports: RawFd, mut pid: i32) -> Result<i32, (Stage, i32)> {
+    let mut bytes = [0; REPORT_BYTES];
+    let mut outcome = Ok(());
+    while receive(reports, &mut bytes) {
+        match Report::decode(bytes) {
+            Some(Report::Started { pid: member }) => pid = member,
+            Some(Report::Failed { stage, errno }) => outcome = Err((stage, errno)),
+            _ => {}
         }
     }
+    outcome.map(|()| pid)
+}
+
+fn pipe() -> Result<(RawFd, RawFd), (Stage, i32)> {
+    let mut ends = [-1, -1];
+    // SAFETY: the array has room for the two descriptors.
+    match unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } {
+        0 => Ok((ends[0], ends[1])),
+        _ => Err((Stage::Fork, errno())),
+    }
+}
+
+/// Waits for the end of a child, which becomes the supervisor of what it started.
+fn reap(pid: i32) {
+    // SAFETY: the status is not asked for.
+    while unsafe { libc::waitpid(pid, ptr::null_mut(), 0) } < 0 && errno() == libc::EINTR {}
 }
 
 fn install_stay() {

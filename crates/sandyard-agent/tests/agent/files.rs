@@ -138,6 +138,64 @@ fn metadata_stays_with_a_file() {
 }
 
 #[test]
+fn an_upload_replaces_all_metadata() {
+    let agent = Agent::start();
+    let path = agent.path("f");
+    let stat = || {
+        let stat = agent.call("/filesystem.Filesystem/Stat", &json!({"path": path}));
+        stat["entry"]["metadata"].clone()
+    };
+    upload(
+        &agent,
+        "f",
+        &[("x-metadata-a", "1"), ("x-metadata-b", "2")],
+        b"x",
+    );
+    // Another program's attribute is not metadata, and stays.
+    let (name, flags) = ("user.other", rustix::fs::XattrFlags::empty());
+    rustix::fs::setxattr(&path, name, b"kept", flags).unwrap();
+    upload(&agent, "f", &[("x-metadata-b", "3")], b"y");
+    assert_eq!(stat(), json!({"b": "3"}));
+    upload(&agent, "f", &[], b"z");
+    assert_eq!(stat(), Value::Null);
+    let mut kept = [0; 4];
+    assert_eq!(rustix::fs::getxattr(&path, name, &mut kept[..]), Ok(4));
+}
+
+#[test]
+fn a_symbolic_link_is_described_by_its_target() {
+    let agent = Agent::start();
+    upload(&agent, "f", &[], b"12345");
+    std::fs::set_permissions(agent.path("f"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::fs::create_dir(agent.path("d")).unwrap();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(agent.path(target), agent.path(name)).unwrap();
+        let path = json!({"path": agent.path(name)});
+        let stat = agent.call("/filesystem.Filesystem/Stat", &path);
+        stat["entry"].clone()
+    };
+    let to_file = link("f", "to-file");
+    assert_eq!(to_file["type"], "FILE_TYPE_FILE");
+    assert_eq!(
+        (&to_file["size"], &to_file["mode"]),
+        (&json!("5"), &json!(0o640))
+    );
+    assert_eq!(to_file["symlinkTarget"], json!(agent.path("f")));
+    assert_eq!(to_file["permissions"], "Lrwxrwxrwx");
+    assert_eq!(link("d", "to-directory")["type"], "FILE_TYPE_DIRECTORY");
+    let broken = link("nothing", "broken");
+    assert_eq!(broken["symlinkTarget"], json!(agent.path("nothing")));
+    for absent in ["type", "mode"] {
+        assert_eq!(broken.get(absent), None, "{broken}");
+    }
+    // A link to a directory is not entered.
+    link(".", "d/up");
+    let list = json!({"path": agent.path("d"), "depth": 9});
+    let list = agent.call("/filesystem.Filesystem/ListDir", &list);
+    assert_eq!(names(&list), ["up"]);
+}
+
+#[test]
 fn errors_have_the_expected_shape() {
     let agent = Agent::start();
     let path = agent.path("none");
@@ -194,7 +252,7 @@ fn directories_are_made_listed_moved_and_removed() {
     };
     assert_eq!(names(&list(0)), ["e", "link"]);
     assert_eq!(names(&list(2)), ["e", "f", "x", "link"]);
-    assert_eq!(list(1)["entries"][1]["type"], "FILE_TYPE_SYMLINK");
+    assert_eq!(list(1)["entries"][1]["isSymlink"], true);
     let moved = json!({"source": dir.join("e/x"), "destination": dir.join("new/y")});
     let moved = agent.call("/filesystem.Filesystem/Move", &moved);
     assert_eq!(moved["entry"]["size"], "5");

@@ -176,6 +176,66 @@ fn processes_are_listed_by_pid_and_found_by_tag() {
     assert_eq!(reply.status, 404);
 }
 
+#[test]
+fn a_command_that_starts_with_setsid_keeps_its_output_and_exit_code() {
+    let agent = Agent::start();
+    for _ in 0..20 {
+        let request =
+            json!({"process": {"cmd": "setsid", "args": ["sh", "-c", "echo hi; exit 3"]}});
+        let outcome = agent.start_process(&request, &[]).finish();
+        assert_eq!(
+            (outcome.stdout_text(), outcome.exit_code()),
+            ("hi\n".into(), 3)
+        );
+    }
+}
+
+#[test]
+fn a_signal_reaches_what_a_command_started() {
+    let agent = Agent::start();
+    let file = agent.path("child.pid");
+    let script = format!(
+        "sh -c 'echo $$ > {0}.tmp; mv {0}.tmp {0}; exec sleep 600' & wait",
+        file.display()
+    );
+    let mut stream = agent.shell(&script);
+    let (pid, child) = (stream.pid(), pid_in(&file));
+    let signal = json!({"process": {"pid": pid}, "signal": "SIGNAL_SIGTERM"});
+    agent.call("/process.Process/SendSignal", &signal);
+    assert_eq!(stream.finish().end.unwrap()["status"], "signal: terminated");
+    wait_until("the child's death", || !is_alive(child));
+}
+
+#[test]
+fn a_kill_takes_daemons_with_it_after_the_command_has_signalled_its_own_group() {
+    let agent = Agent::start();
+    let file = agent.path("daemon.pid");
+    let script = format!(
+        "setsid sh -c 'echo $$ > {0}.tmp; mv {0}.tmp {0}; exec sleep 600' &
+         until [ -e {0} ]; do :; done; trap : TERM; kill 0; echo survived; exec sleep 600",
+        file.display()
+    );
+    let mut stream = agent.shell(&script);
+    let (pid, daemon) = (stream.pid(), pid_in(&file));
+    assert_eq!(
+        stream.event()["data"]["stdout"],
+        encode_base64(b"survived\n")
+    );
+    let signal = json!({"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"});
+    agent.call("/process.Process/SendSignal", &signal);
+    assert_eq!(stream.finish().end.unwrap()["status"], "signal: killed");
+    wait_until("the daemon's death", || !is_alive(daemon));
+}
+
+#[test]
+fn a_command_that_kills_its_group_kills_nothing_else() {
+    let agent = Agent::start();
+    let killed = agent.shell("echo out; kill -KILL 0").finish();
+    assert_eq!(killed.stdout, b"out\n");
+    assert_eq!(killed.end.unwrap()["status"], "signal: killed");
+    assert_eq!(agent.shell("echo well").finish().stdout, b"well\n");
+}
+
 /// A script that leaves a daemon behind: forked twice, in a session of its own, its number in a file.
 fn daemon_script(file: &std::path::Path) -> String {
     format!(

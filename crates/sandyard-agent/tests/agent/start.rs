@@ -70,15 +70,9 @@ fn a_start_program_runs_as_a_listed_process_of_its_own_session() {
         !entry.contains("ENVS_TOKEN"),
         "its key is not shown: {entry}"
     );
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let session = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .nth(3)
-        .unwrap();
-    assert_eq!(session, pid.to_string());
+    let number = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap());
+    let session = rustix::process::getsid(number).unwrap();
+    assert_ne!(session, rustix::process::getsid(None).unwrap());
     drop(agent);
     wait_until("its end with its sandbox", || !is_alive(pid));
 }

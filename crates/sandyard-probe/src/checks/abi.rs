@@ -5,32 +5,20 @@ use crate::context::Context;
 use crate::finding::{Group::Kernel, Severity::High};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Kernel, High, "abi.x32", "The x32 table is closed", x32)
-        .describe("getpid and bpf with the x32 bit", "refused or unknown")
+    Check::new(Kernel, High, "abi.x32", x32)
+        .title("The x32 table is closed")
+        .tries("getpid and bpf with the x32 bit")
+        .expects("refused or unknown")
         .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "abi.i386",
-        "The 32-bit table is closed, or filtered as well",
-        i386,
-    )
-    .describe(
-        "int 0x80: getpid, bpf, io_uring_setup, userfaultfd, keyctl, unshare, mount",
-        "killed, refused or unknown",
-    )
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "abi.tracer",
-        "A tracer cannot change a system call after the filter has checked it",
-        tracer,
-    )
-    .describe(
-        "trace a child and turn its getppid into bpf at the entry of the call",
-        "the filter sees what is run",
-    ),
+    Check::new(Kernel, High, "abi.i386", i386)
+        .title("The 32-bit table is closed, or filtered as well")
+        .tries("int 0x80: getpid, bpf, io_uring_setup, userfaultfd, keyctl, unshare, mount")
+        .expects("killed, refused or unknown")
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, High, "abi.tracer", tracer)
+        .title("A tracer cannot change a system call after the filter has checked it")
+        .tries("trace a child and turn its getppid into bpf at the entry of the call")
+        .expects("the filter sees what is run"),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -15,50 +15,22 @@ use crate::search::start_time;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Processes,
-        High,
-        "agent.trace",
-        "The user cannot trace the agent",
-        trace,
-    )
-    .describe(
-        "PTRACE_SEIZE of process 1",
-        "refused to the user; root inside may",
-    ),
-    Check::new(
-        Processes,
-        High,
-        "agent.memory",
-        "The user cannot read or write the agent",
-        memory,
-    )
-    .describe(
-        "open /proc/1/mem, environ, maps, root, cwd and fd",
-        "refused to the user; root inside may",
-    ),
-    Check::new(
-        Processes,
-        Medium,
-        "agent.signal",
-        "The agent survives every signal",
-        signal,
-    )
-    .describe(
-        "SIGKILL, SIGSTOP, SIGTERM, SIGSEGV to process 1",
-        "refused to the user, without effect from root",
-    ),
-    Check::new(
-        Processes,
-        High,
-        "agent.port",
-        "The agent's port asks for a token",
-        port,
-    )
-    .describe(
-        "GET /files, GET /envs and POST of a process without a token at 127.0.0.1:49983",
-        "refused",
-    ),
+    Check::new(Processes, High, "agent.trace", trace)
+        .title("The user cannot trace the agent")
+        .tries("PTRACE_SEIZE of process 1")
+        .expects("refused to the user; root inside may"),
+    Check::new(Processes, High, "agent.memory", memory)
+        .title("The user cannot read or write the agent")
+        .tries("open /proc/1/mem, environ, maps, root, cwd and fd")
+        .expects("refused to the user; root inside may"),
+    Check::new(Processes, Medium, "agent.signal", signal)
+        .title("The agent survives every signal")
+        .tries("SIGKILL, SIGSTOP, SIGTERM, SIGSEGV to process 1")
+        .expects("refused to the user, without effect from root"),
+    Check::new(Processes, High, "agent.port", port)
+        .title("The agent's port asks for a token")
+        .tries("GET /files, GET /envs and POST of a process without a token at 127.0.0.1:49983")
+        .expects("refused"),
 ];
 
 fn user_only(context: &Context, attempt: impl FnOnce() -> Outcome) -> Outcome {

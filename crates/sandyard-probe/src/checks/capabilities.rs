@@ -9,61 +9,29 @@ use crate::finding::{
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Privileges,
-        Critical,
-        "capabilities.bounding",
-        "No dangerous capability can ever be had",
-        bounding,
-    )
-    .describe(
-        "compare the bounding set with the documented one",
-        "nothing beyond it",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Privileges,
-        High,
-        "capabilities.user",
-        "The user has no capability",
-        user,
-    )
-    .describe(
-        "read the effective and permitted sets as the user",
-        "empty; for root: within the documented set",
-    )
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Privileges,
-        Critical,
-        "capabilities.raise",
-        "No capability can be added",
-        raise,
-    )
-    .describe(
-        "capset of everything, ambient raise of CAP_SYS_ADMIN, a return to keep-caps",
-        "refused",
-    ),
-    Check::new(
-        Privileges,
-        High,
-        "capabilities.filter",
-        "The system call filter is on",
-        filter,
-    )
-    .describe("read the seccomp mode", "2, a filter")
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Privileges,
-        Medium,
-        "capabilities.filter-off",
-        "The filter cannot be taken off",
-        filter_off,
-    )
-    .describe(
-        "prctl back to no seccomp, PTRACE_O_SUSPEND_SECCOMP on a child",
-        "refused",
-    ),
+    Check::new(Privileges, Critical, "capabilities.bounding", bounding)
+        .title("No dangerous capability can ever be had")
+        .tries("compare the bounding set with the documented one")
+        .expects("nothing beyond it")
+        .on_host(OnHost::Breaches),
+    Check::new(Privileges, High, "capabilities.user", user)
+        .title("The user has no capability")
+        .tries("read the effective and permitted sets as the user")
+        .expects("empty; for root: within the documented set")
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Privileges, Critical, "capabilities.raise", raise)
+        .title("No capability can be added")
+        .tries("capset of everything, ambient raise of CAP_SYS_ADMIN, a return to keep-caps")
+        .expects("refused"),
+    Check::new(Privileges, High, "capabilities.filter", filter)
+        .title("The system call filter is on")
+        .tries("read the seccomp mode")
+        .expects("2, a filter")
+        .on_host(OnHost::Breaches),
+    Check::new(Privileges, Medium, "capabilities.filter-off", filter_off)
+        .title("The filter cannot be taken off")
+        .tries("prctl back to no seccomp, PTRACE_O_SUSPEND_SECCOMP on a child")
+        .expects("refused"),
 ];
 
 /// The names of capabilities by number, as in capabilities(7).

@@ -11,13 +11,19 @@ use crate::scratch::Scratch;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Devices, Critical, "devices.present", "Only harmless devices are in /dev", present)
-        .describe("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts", "none")
+    Check::new(Devices, Critical, "devices.present", present)
+.title("Only harmless devices are in /dev")
+.tries("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts")
+.expects("none")
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Devices, Critical, "devices.block", "No disk can be made and opened", block_nodes)
-        .describe("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open", "refused"),
-    Check::new(Devices, Critical, "devices.character", "No special device can be made and opened", character_nodes)
-        .describe("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open", "refused"),
+    Check::new(Devices, Critical, "devices.block", block_nodes)
+.title("No disk can be made and opened")
+.tries("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open")
+.expects("refused"),
+    Check::new(Devices, Critical, "devices.character", character_nodes)
+.title("No special device can be made and opened")
+.tries("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open")
+.expects("refused"),
 ];
 
 /// Major and minor numbers of what every program may need.

@@ -7,17 +7,10 @@ use crate::check::{Check, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Files, Severity::Critical};
 
-pub(super) const CHECKS: &[Check] = &[Check::new(
-    Files,
-    Critical,
-    "files.footprint",
-    "What is written inside stays inside",
-    footprint,
-)
-.describe(
-    "write a file into each system directory, into other templates' layers and below /proc/1/root",
-    "the host sees none of it",
-)];
+pub(super) const CHECKS: &[Check] = &[Check::new(Files, Critical, "files.footprint", footprint)
+.title("What is written inside stays inside")
+.tries("write a file into each system directory, into other templates' layers and below /proc/1/root")
+.expects("the host sees none of it")];
 
 /// Directories that the probe writes to; the host checks the same ones.
 pub(crate) const DIRECTORIES: [&str; 14] = [

@@ -8,11 +8,15 @@ use crate::sys::{self, sys};
 use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Files, Critical, "files.handle", "A file handle does not open the host's file", planted)
-        .describe("open_by_handle_at with the planted files' own handles, from every mount", "refused")
+    Check::new(Files, Critical, "files.handle", planted)
+.title("A file handle does not open the host's file")
+.tries("open_by_handle_at with the planted files' own handles, from every mount")
+.expects("refused")
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Files, Critical, "files.root-handle", "File handles cannot be guessed", guessed)
-        .describe("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount", "refused")
+    Check::new(Files, Critical, "files.root-handle", guessed)
+.title("File handles cannot be guessed")
+.tries("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount")
+.expects("refused")
         .on_host(OnHost::Depends),
 ];
 

@@ -13,75 +13,36 @@ use crate::search::{contains, pids, read_start, start_time};
 use crate::sys::{self, Errno, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Processes,
-        High,
-        "processes.visible",
-        "Processes of the host are not visible",
-        visible,
-    )
-    .describe(
-        "look for the planted process, and for kernel threads, in /proc",
-        "only what started in the sandbox",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Processes,
-        Critical,
-        "processes.environment",
-        "No environment or command line of the host is readable",
-        environment,
-    )
-    .describe(
-        "look for the planted word in the environment and command line of every process",
-        "not found",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Processes,
-        Critical,
-        "processes.signal",
-        "The host's process cannot be signalled",
-        signal,
-    )
-    .describe(
-        "kill(pid, 0) and pidfd_open of the planted process",
-        "no such process",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Processes,
-        Critical,
-        "processes.trace",
-        "The host's process cannot be traced",
-        trace,
-    )
-    .describe("PTRACE_SEIZE of the planted process", "no such process")
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Processes,
-        Critical,
-        "processes.memory",
-        "The host's process cannot be read",
-        memory,
-    )
-    .describe(
-        "process_vm_readv and /proc/<pid>/mem of the planted process",
-        "no such process",
-    )
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Processes,
-        Critical,
-        "processes.descriptors",
-        "The host's process keeps its descriptors",
-        descriptors,
-    )
-    .describe(
-        "pidfd_getfd of the planted process's standard output",
-        "no such process",
-    )
-    .on_host(OnHost::BreachesForRoot),
+    Check::new(Processes, High, "processes.visible", visible)
+        .title("Processes of the host are not visible")
+        .tries("look for the planted process, and for kernel threads, in /proc")
+        .expects("only what started in the sandbox")
+        .on_host(OnHost::Breaches),
+    Check::new(Processes, Critical, "processes.environment", environment)
+        .title("No environment or command line of the host is readable")
+        .tries("look for the planted word in the environment and command line of every process")
+        .expects("not found")
+        .on_host(OnHost::Breaches),
+    Check::new(Processes, Critical, "processes.signal", signal)
+        .title("The host's process cannot be signalled")
+        .tries("kill(pid, 0) and pidfd_open of the planted process")
+        .expects("no such process")
+        .on_host(OnHost::Breaches),
+    Check::new(Processes, Critical, "processes.trace", trace)
+        .title("The host's process cannot be traced")
+        .tries("PTRACE_SEIZE of the planted process")
+        .expects("no such process")
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Processes, Critical, "processes.memory", memory)
+        .title("The host's process cannot be read")
+        .tries("process_vm_readv and /proc/<pid>/mem of the planted process")
+        .expects("no such process")
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Processes, Critical, "processes.descriptors", descriptors)
+        .title("The host's process keeps its descriptors")
+        .tries("pidfd_getfd of the planted process's standard output")
+        .expects("no such process")
+        .on_host(OnHost::BreachesForRoot),
 ];
 
 /// Runs `attempt` on the planted pid. Inside, that number may by chance be one of our own, which says nothing.

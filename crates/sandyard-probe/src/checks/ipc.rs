@@ -12,48 +12,26 @@ use crate::sys::{self, Arg, Errno, sys};
 const NOT_THERE: &str = "not there";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Ipc,
-        Critical,
-        "ipc.shared-memory",
-        "Shared memory of the host cannot be attached",
-        shared_memory,
-    )
-    .describe(
-        "shmat of the planted segment by its id, and by its key",
-        NOT_THERE,
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Ipc,
-        Critical,
-        "ipc.message-queue",
-        "Message queues of the host cannot be read",
-        message_queue,
-    )
-    .describe(
-        "look at the planted message by the queue's id, and by its key",
-        NOT_THERE,
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Ipc,
-        Critical,
-        "ipc.posix-queue",
-        "POSIX queues of the host cannot be opened",
-        posix_queue,
-    )
-    .describe("mq_open of the planted queue", NOT_THERE)
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Ipc,
-        Medium,
-        "ipc.tables",
-        "System V objects of the host are not listed",
-        tables,
-    )
-    .describe("look for the planted keys in /proc/sysvipc", NOT_THERE)
-    .on_host(OnHost::Breaches),
+    Check::new(Ipc, Critical, "ipc.shared-memory", shared_memory)
+        .title("Shared memory of the host cannot be attached")
+        .tries("shmat of the planted segment by its id, and by its key")
+        .expects(NOT_THERE)
+        .on_host(OnHost::Breaches),
+    Check::new(Ipc, Critical, "ipc.message-queue", message_queue)
+        .title("Message queues of the host cannot be read")
+        .tries("look at the planted message by the queue's id, and by its key")
+        .expects(NOT_THERE)
+        .on_host(OnHost::Breaches),
+    Check::new(Ipc, Critical, "ipc.posix-queue", posix_queue)
+        .title("POSIX queues of the host cannot be opened")
+        .tries("mq_open of the planted queue")
+        .expects(NOT_THERE)
+        .on_host(OnHost::Breaches),
+    Check::new(Ipc, Medium, "ipc.tables", tables)
+        .title("System V objects of the host are not listed")
+        .tries("look for the planted keys in /proc/sysvipc")
+        .expects(NOT_THERE)
+        .on_host(OnHost::Breaches),
 ];
 
 fn shared_memory(context: &Context) -> Outcome {

@@ -10,33 +10,46 @@ use crate::search::read_start;
 use crate::sys;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Knobs, Critical, "knobs.kernel-memory", "Kernel memory cannot be read", kernel_memory)
-        .describe("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port", "nothing there, or refused")
+    Check::new(Knobs, Critical, "knobs.kernel-memory", kernel_memory)
+.title("Kernel memory cannot be read")
+.tries("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port")
+.expects("nothing there, or refused")
         .on_host(OnHost::Depends),
-    Check::new(Knobs, High, "knobs.kernel-log", "The kernel's log cannot be read or written", kernel_log)
-        .describe("open /proc/kmsg and /dev/kmsg", "nothing there, or refused")
+    Check::new(Knobs, High, "knobs.kernel-log", kernel_log)
+.title("The kernel's log cannot be read or written")
+.tries("open /proc/kmsg and /dev/kmsg")
+.expects("nothing there, or refused")
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Knobs, Medium, "knobs.kernel-addresses", "Kernel addresses are hidden", kernel_addresses)
-        .describe("read /proc/kallsyms and /proc/modules for an address that is not zero", "zeroes, or nothing")
+    Check::new(Knobs, Medium, "knobs.kernel-addresses", kernel_addresses)
+.title("Kernel addresses are hidden")
+.tries("read /proc/kallsyms and /proc/modules for an address that is not zero")
+.expects("zeroes, or nothing")
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Knobs, Medium, "knobs.host-tables", "Tables about the whole host are masked", host_tables)
-        .describe(
-            "read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem",
-            "empty, masked or refused",
-        )
+    Check::new(Knobs, Medium, "knobs.host-tables", host_tables)
+.title("Tables about the whole host are masked")
+.tries("read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem")
+.expects("empty, masked or refused")
         .on_host(OnHost::Breaches),
-    Check::new(Knobs, Low, "knobs.pressure", "The host's load cannot be read or monitored", pressure)
-        .describe("read /proc/pressure/*, and register a trigger there", "nothing there, or refused")
+    Check::new(Knobs, Low, "knobs.pressure", pressure)
+.title("The host's load cannot be read or monitored")
+.tries("read /proc/pressure/*, and register a trigger there")
+.expects("nothing there, or refused")
         // Kernels can be built or started without it.
         .on_host(OnHost::Depends),
-    Check::new(Knobs, Low, "knobs.mount-table", "Mounts do not reveal where the host keeps its data", mount_table)
-        .describe("search for the host's folders in /proc/self/mountinfo", "not found")
+    Check::new(Knobs, Low, "knobs.mount-table", mount_table)
+.title("Mounts do not reveal where the host keeps its data")
+.tries("search for the host's folders in /proc/self/mountinfo")
+.expects("not found")
         .on_host(OnHost::Depends),
-    Check::new(Knobs, Low, "knobs.hostname", "The host's name is not visible", hostname)
-        .describe("compare our host name with the host's", "another name")
+    Check::new(Knobs, Low, "knobs.hostname", hostname)
+.title("The host's name is not visible")
+.tries("compare our host name with the host's")
+.expects("another name")
         .on_host(OnHost::Breaches),
-    Check::new(Knobs, Low, "knobs.boot-id", "The host's boot id is not visible", boot_id)
-        .describe("compare /proc/sys/kernel/random/boot_id with the host's", "another id")
+    Check::new(Knobs, Low, "knobs.boot-id", boot_id)
+.title("The host's boot id is not visible")
+.tries("compare /proc/sys/kernel/random/boot_id with the host's")
+.expects("another id")
         .on_host(OnHost::Breaches),
 ];
 

@@ -11,32 +11,22 @@ use crate::search::{contains, read_start};
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Privileges,
-        Critical,
-        "keys.read",
-        "A key of the host cannot be read",
-        read,
-    )
-    .describe(
-        "KEYCTL_READ of the planted key by its serial number; the key allows anyone",
-        "refused",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(
-        Privileges,
-        High,
-        "keys.search",
-        "A key of the host cannot be found",
-        search,
-    )
-    .describe(
-        "search the user, session and process keyrings by description; request_key; /proc/keys",
-        "refused",
-    )
-    .on_host(OnHost::Breaches),
-    Check::new(Privileges, Medium, "keys.add", "Keys cannot be made", add)
-        .describe("add_key to the user and process keyrings", "refused"),
+    Check::new(Privileges, Critical, "keys.read", read)
+        .title("A key of the host cannot be read")
+        .tries("KEYCTL_READ of the planted key by its serial number; the key allows anyone")
+        .expects("refused")
+        .on_host(OnHost::Breaches),
+    Check::new(Privileges, High, "keys.search", search)
+        .title("A key of the host cannot be found")
+        .tries(
+            "search the user, session and process keyrings by description; request_key; /proc/keys",
+        )
+        .expects("refused")
+        .on_host(OnHost::Breaches),
+    Check::new(Privileges, Medium, "keys.add", add)
+        .title("Keys cannot be made")
+        .tries("add_key to the user and process keyrings")
+        .expects("refused"),
 ];
 
 const KEYCTL_SEARCH: i32 = 10;

@@ -16,19 +16,29 @@ use crate::sys;
 const REFUSED: &str = "not there, read-only or refused";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Knobs, Critical, "knobs.helpers", "Programs that the kernel starts as root cannot be changed", helpers)
-        .describe("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing", REFUSED)
+    Check::new(Knobs, Critical, "knobs.helpers", helpers)
+.title("Programs that the kernel starts as root cannot be changed")
+.tries("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing")
+.expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Knobs, Critical, "knobs.sysrq", "SysRq commands cannot be sent", sysrq)
-        .describe("open /proc/sysrq-trigger and kernel/sysrq for writing", REFUSED)
+    Check::new(Knobs, Critical, "knobs.sysrq", sysrq)
+.title("SysRq commands cannot be sent")
+.tries("open /proc/sysrq-trigger and kernel/sysrq for writing")
+.expects(REFUSED)
         .on_host(OnHost::Depends),
-    Check::new(Knobs, High, "knobs.sysctl", "No setting of the whole kernel is writable", sysctls)
-        .describe("open every file below /proc/sys for writing", "refused, save what belongs to our own namespaces")
+    Check::new(Knobs, High, "knobs.sysctl", sysctls)
+.title("No setting of the whole kernel is writable")
+.tries("open every file below /proc/sys for writing")
+.expects("refused, save what belongs to our own namespaces")
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Knobs, High, "knobs.sysfs", "Nothing below /sys is writable", sysfs)
-        .describe("open every file below /sys for writing", REFUSED),
-    Check::new(Knobs, High, "knobs.proc", "Nothing else of /proc is writable", proc_files)
-        .describe("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing", REFUSED),
+    Check::new(Knobs, High, "knobs.sysfs", sysfs)
+.title("Nothing below /sys is writable")
+.tries("open every file below /sys for writing")
+.expects(REFUSED),
+    Check::new(Knobs, High, "knobs.proc", proc_files)
+.title("Nothing else of /proc is writable")
+.tries("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing")
+.expects(REFUSED),
 ];
 
 fn helpers(_: &Context) -> Outcome {

@@ -14,18 +14,30 @@ use crate::sys::{self, Arg, sys};
 const REFUSED: &str = "refused";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Mounts, High, "mounts.kernel", "No kernel file system can be mounted anew", kernel)
-        .describe("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs", REFUSED),
-    Check::new(Mounts, Critical, "mounts.debug", "No debugging file system can be mounted", debug)
-        .describe("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs", REFUSED),
-    Check::new(Mounts, Medium, "mounts.plain", "No plain file system can be mounted", plain)
-        .describe("mount tmpfs, ramfs, overlay; bind / elsewhere", REFUSED),
-    Check::new(Mounts, Critical, "mounts.disk", "No disk can be mounted", disk)
-        .describe("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs", REFUSED),
-    Check::new(Mounts, High, "mounts.new-calls", "The new mount calls are closed", new_calls)
-        .describe("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr", REFUSED),
-    Check::new(Mounts, High, "mounts.root", "The root cannot be changed", root)
-        .describe("pivot_root and move_mount of /", REFUSED),
+    Check::new(Mounts, High, "mounts.kernel", kernel)
+.title("No kernel file system can be mounted anew")
+.tries("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs")
+.expects(REFUSED),
+    Check::new(Mounts, Critical, "mounts.debug", debug)
+.title("No debugging file system can be mounted")
+.tries("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs")
+.expects(REFUSED),
+    Check::new(Mounts, Medium, "mounts.plain", plain)
+.title("No plain file system can be mounted")
+.tries("mount tmpfs, ramfs, overlay; bind / elsewhere")
+.expects(REFUSED),
+    Check::new(Mounts, Critical, "mounts.disk", disk)
+.title("No disk can be mounted")
+.tries("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs")
+.expects(REFUSED),
+    Check::new(Mounts, High, "mounts.new-calls", new_calls)
+.title("The new mount calls are closed")
+.tries("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr")
+.expects(REFUSED),
+    Check::new(Mounts, High, "mounts.root", root)
+.title("The root cannot be changed")
+.tries("pivot_root and move_mount of /")
+.expects(REFUSED),
 ];
 
 fn try_kinds(kinds: &[&CStr], sources: &[&CStr], options: &CStr) -> Outcome {

@@ -12,51 +12,25 @@ use crate::sys::{self, Arg, Errno, sys};
 const REFUSED: &str = "refused";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Privileges,
-        Medium,
-        "namespaces.user",
-        "No user namespace can be made",
-        user,
-    )
-    .describe(
-        "unshare(CLONE_NEWUSER), clone and clone3 of the same",
-        REFUSED,
-    ),
-    Check::new(
-        Privileges,
-        High,
-        "namespaces.others",
-        "No other namespace can be made",
-        other_namespaces,
-    )
-    .describe(
-        "unshare of mount, pid, net, ipc, uts, cgroup and time namespaces, clone3 of the same",
-        REFUSED,
-    ),
-    Check::new(
-        Privileges,
-        Critical,
-        "namespaces.enter",
-        "No namespace can be entered",
-        enter,
-    )
-    .describe(
-        "setns to every namespace file and pidfd of every process in /proc",
-        "refused, or the namespace we are in",
-    ),
-    Check::new(
-        Privileges,
-        Critical,
-        "namespaces.owner",
-        "The way up from our namespaces is closed",
-        owner,
-    )
-    .describe(
-        "NS_GET_USERNS and NS_GET_PARENT on each of our namespace files, then setns",
-        REFUSED,
-    )
-    .on_host(OnHost::Depends),
+    Check::new(Privileges, Medium, "namespaces.user", user)
+        .title("No user namespace can be made")
+        .tries("unshare(CLONE_NEWUSER), clone and clone3 of the same")
+        .expects(REFUSED),
+    Check::new(Privileges, High, "namespaces.others", other_namespaces)
+        .title("No other namespace can be made")
+        .tries(
+            "unshare of mount, pid, net, ipc, uts, cgroup and time namespaces, clone3 of the same",
+        )
+        .expects(REFUSED),
+    Check::new(Privileges, Critical, "namespaces.enter", enter)
+        .title("No namespace can be entered")
+        .tries("setns to every namespace file and pidfd of every process in /proc")
+        .expects("refused, or the namespace we are in"),
+    Check::new(Privileges, Critical, "namespaces.owner", owner)
+        .title("The way up from our namespaces is closed")
+        .tries("NS_GET_USERNS and NS_GET_PARENT on each of our namespace files, then setns")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
 ];
 
 const KINDS: [(&str, i32); 7] = [

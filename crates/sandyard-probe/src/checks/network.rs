@@ -19,20 +19,30 @@ const LIMIT: Duration = Duration::from_secs(1);
 const GREETING_LIMIT: Duration = Duration::from_secs(6);
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Network, Critical, "network.loopback", "The host's loopback cannot be reached", loopback)
-        .describe("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms", NO_ANSWER)
+    Check::new(Network, Critical, "network.loopback", loopback)
+.title("The host's loopback cannot be reached")
+.tries("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms")
+.expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
-    Check::new(Network, Critical, "network.loopback-udp", "The host's loopback takes no datagram", loopback_udp)
-        .describe("send a datagram to the planted port and wait for its answer", NO_ANSWER)
+    Check::new(Network, Critical, "network.loopback-udp", loopback_udp)
+.title("The host's loopback takes no datagram")
+.tries("send a datagram to the planted port and wait for its answer")
+.expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
-    Check::new(Network, Critical, "network.lan", "The host's network address cannot be reached", lan)
-        .describe("connect to the planted port at the host's own address in its network", NO_ANSWER)
+    Check::new(Network, Critical, "network.lan", lan)
+.title("The host's network address cannot be reached")
+.tries("connect to the planted port at the host's own address in its network")
+.expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
-    Check::new(Network, Critical, "network.neighbour", "Another sandbox's port cannot be reached", neighbour)
-        .describe("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NO_ANSWER)
+    Check::new(Network, Critical, "network.neighbour", neighbour)
+.title("Another sandbox's port cannot be reached")
+.tries("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address")
+.expects(NO_ANSWER)
     .on_host(OnHost::Breaches),
-    Check::new(Network, Critical, "network.own-ports", "Our ports are not the host's", own_ports)
-        .describe("listen at the very address and port that the host listens on", "it works, since the loopback is our own")
+    Check::new(Network, Critical, "network.own-ports", own_ports)
+.title("Our ports are not the host's")
+.tries("listen at the very address and port that the host listens on")
+.expects("it works, since the loopback is our own")
         .on_host(OnHost::Breaches),
 ];
 

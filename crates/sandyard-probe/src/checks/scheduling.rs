@@ -9,44 +9,22 @@ use crate::finding::{
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Privileges,
-        High,
-        "scheduling.realtime",
-        "Nobody inside runs in real time",
-        realtime,
-    )
-    .describe(
-        "sched_setscheduler to SCHED_FIFO and SCHED_RR, sched_setattr to SCHED_DEADLINE",
-        "refused",
-    ),
-    Check::new(
-        Privileges,
-        Medium,
-        "scheduling.nice",
-        "Nobody inside goes before others",
-        nice,
-    )
-    .describe("setpriority to -20, ioprio_set to real time", "refused"),
-    Check::new(
-        Privileges,
-        High,
-        "scheduling.oom",
-        "Nobody inside hides from the out-of-memory killer",
-        oom,
-    )
-    .describe("write -1000 to /proc/self/oom_score_adj", "refused"),
-    Check::new(
-        Privileges,
-        Medium,
-        "scheduling.limits",
-        "Hard resource limits cannot be raised",
-        limits,
-    )
-    .describe(
-        "prlimit of the hard limits of processes, open files, locked memory, core size to infinity",
-        "refused, or infinite before",
-    ),
+    Check::new(Privileges, High, "scheduling.realtime", realtime)
+.title("Nobody inside runs in real time")
+.tries("sched_setscheduler to SCHED_FIFO and SCHED_RR, sched_setattr to SCHED_DEADLINE")
+.expects("refused"),
+    Check::new(Privileges, Medium, "scheduling.nice", nice)
+.title("Nobody inside goes before others")
+.tries("setpriority to -20, ioprio_set to real time")
+.expects("refused"),
+    Check::new(Privileges, High, "scheduling.oom", oom)
+.title("Nobody inside hides from the out-of-memory killer")
+.tries("write -1000 to /proc/self/oom_score_adj")
+.expects("refused"),
+    Check::new(Privileges, Medium, "scheduling.limits", limits)
+.title("Hard resource limits cannot be raised")
+.tries("prlimit of the hard limits of processes, open files, locked memory, core size to infinity")
+.expects("refused, or infinite before"),
 ];
 
 fn none_worked<const N: usize>(attempts: [(&str, sys::Result); N]) -> Outcome {

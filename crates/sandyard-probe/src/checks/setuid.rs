@@ -13,28 +13,14 @@ use crate::identity::Identity;
 use crate::scratch::Scratch;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Privileges,
-        Critical,
-        "setuid.program",
-        "A setuid program gets no forbidden capability",
-        program,
-    )
-    .describe(
-        "root: make a setuid copy of cat and let uid 1000 print its status; user: try to make one",
-        "root inside, within the bounding set",
-    ),
-    Check::new(
-        Privileges,
-        Critical,
-        "setuid.sudo",
-        "`sudo` stays inside",
-        sudo,
-    )
-    .describe(
-        "print the status of a process that sudo started, where sudo is there",
-        "root inside, within the bounding set",
-    ),
+    Check::new(Privileges, Critical, "setuid.program", program)
+.title("A setuid program gets no forbidden capability")
+.tries("root: make a setuid copy of cat and let uid 1000 print its status; user: try to make one")
+.expects("root inside, within the bounding set"),
+    Check::new(Privileges, Critical, "setuid.sudo", sudo)
+.title("`sudo` stays inside")
+.tries("print the status of a process that sudo started, where sudo is there")
+.expects("root inside, within the bounding set"),
 ];
 
 fn program(context: &Context) -> Outcome {

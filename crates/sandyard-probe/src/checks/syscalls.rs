@@ -11,154 +11,86 @@ use crate::sys::{self, Arg, sys};
 const REFUSED: &str = "refused before the kernel reads the arguments";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Kernel, High, "kernel.bpf", "`bpf` is closed", bpf)
-        .describe("create a BPF map; give an unknown command", REFUSED)
+    Check::new(Kernel, High, "kernel.bpf", bpf)
+        .title("`bpf` is closed")
+        .tries("create a BPF map; give an unknown command")
+        .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.io-uring",
-        "`io_uring` is closed",
-        io_uring,
-    )
-    .describe("io_uring_setup of one entry", REFUSED)
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.userfaultfd",
-        "`userfaultfd` is closed",
-        userfaultfd,
-    )
-    .describe("userfaultfd, user mode only and not", REFUSED)
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.perf",
-        "`perf_event_open` is closed",
-        perf,
-    )
-    .describe("open a software clock event on ourselves", REFUSED)
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Kernel,
-        Critical,
-        "kernel.modules",
-        "No kernel module can be loaded or removed",
-        modules,
-    )
-    .describe(
-        "init_module, finit_module, delete_module with nothing",
-        REFUSED,
-    )
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        Critical,
-        "kernel.kexec",
-        "No other kernel can be loaded",
-        kexec,
-    )
-    .describe("kexec_load and kexec_file_load with bad arguments", REFUSED)
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        Critical,
-        "kernel.reboot",
-        "`reboot` is closed",
-        reboot,
-    )
-    .describe("reboot with a wrong magic number", REFUSED)
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(Kernel, High, "kernel.swap", "Swap cannot be changed", swap)
-        .describe("swapon and swapoff of a file that is not there", REFUSED)
+    Check::new(Kernel, High, "kernel.io-uring", io_uring)
+        .title("`io_uring` is closed")
+        .tries("io_uring_setup of one entry")
+        .expects(REFUSED)
         .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.clock",
-        "The clock cannot be set",
-        clock,
-    )
-    .describe(
-        "settimeofday of nothing, adjtimex with an impossible tick",
-        REFUSED,
-    )
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Kernel,
-        Medium,
-        "kernel.hostname",
-        "The host's name cannot be changed",
-        hostname,
-    )
-    .describe(
-        "sethostname",
-        "refused; the host's own name is checked from outside",
-    ),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.log",
-        "The kernel's log cannot be read",
-        log,
-    )
-    .describe("syslog(2): buffer size and read all", REFUSED)
-    .on_host(OnHost::BreachesForRoot),
-    Check::new(
-        Kernel,
-        Critical,
-        "kernel.ports",
-        "Hardware ports cannot be touched",
-        ports,
-    )
-    .describe("iopl, ioperm", REFUSED)
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.accounting",
-        "Accounting and quotas cannot be changed",
-        accounting,
-    )
-    .describe("acct of no file, quotactl on no device", REFUSED),
-    Check::new(
-        Kernel,
-        High,
-        "kernel.fanotify",
-        "Files of the whole machine cannot be watched",
-        fanotify,
-    )
-    .describe("fanotify_init of the permission class", REFUSED)
-    .on_host(OnHost::Depends),
-    Check::new(
-        Kernel,
-        Low,
-        "kernel.personality",
-        "Old personalities are closed",
-        personality,
-    )
-    .describe("personality with READ_IMPLIES_EXEC", REFUSED),
-    Check::new(
-        Kernel,
-        Medium,
-        "kernel.obsolete",
-        "Calls of old kernels are closed",
-        obsolete,
-    )
-    .describe(
-        "uselib, _sysctl, nfsservctl, lookup_dcookie, create_module, ustat, sysfs",
-        REFUSED,
-    ),
-    Check::new(
-        Kernel,
-        Medium,
-        "kernel.memory-policy",
-        "Pages of others cannot be moved",
-        memory_policy,
-    )
-    .describe("move_pages and migrate_pages of process 1", REFUSED),
+    Check::new(Kernel, High, "kernel.userfaultfd", userfaultfd)
+        .title("`userfaultfd` is closed")
+        .tries("userfaultfd, user mode only and not")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, High, "kernel.perf", perf)
+        .title("`perf_event_open` is closed")
+        .tries("open a software clock event on ourselves")
+        .expects(REFUSED)
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Kernel, Critical, "kernel.modules", modules)
+        .title("No kernel module can be loaded or removed")
+        .tries("init_module, finit_module, delete_module with nothing")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, Critical, "kernel.kexec", kexec)
+        .title("No other kernel can be loaded")
+        .tries("kexec_load and kexec_file_load with bad arguments")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, Critical, "kernel.reboot", reboot)
+        .title("`reboot` is closed")
+        .tries("reboot with a wrong magic number")
+        .expects(REFUSED)
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Kernel, High, "kernel.swap", swap)
+        .title("Swap cannot be changed")
+        .tries("swapon and swapoff of a file that is not there")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, High, "kernel.clock", clock)
+        .title("The clock cannot be set")
+        .tries("settimeofday of nothing, adjtimex with an impossible tick")
+        .expects(REFUSED)
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Kernel, Medium, "kernel.hostname", hostname)
+        .title("The host's name cannot be changed")
+        .tries("sethostname")
+        .expects("refused; the host's own name is checked from outside"),
+    Check::new(Kernel, High, "kernel.log", log)
+        .title("The kernel's log cannot be read")
+        .tries("syslog(2): buffer size and read all")
+        .expects(REFUSED)
+        .on_host(OnHost::BreachesForRoot),
+    Check::new(Kernel, Critical, "kernel.ports", ports)
+        .title("Hardware ports cannot be touched")
+        .tries("iopl, ioperm")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, High, "kernel.accounting", accounting)
+        .title("Accounting and quotas cannot be changed")
+        .tries("acct of no file, quotactl on no device")
+        .expects(REFUSED),
+    Check::new(Kernel, High, "kernel.fanotify", fanotify)
+        .title("Files of the whole machine cannot be watched")
+        .tries("fanotify_init of the permission class")
+        .expects(REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, Low, "kernel.personality", personality)
+        .title("Old personalities are closed")
+        .tries("personality with READ_IMPLIES_EXEC")
+        .expects(REFUSED),
+    Check::new(Kernel, Medium, "kernel.obsolete", obsolete)
+        .title("Calls of old kernels are closed")
+        .tries("uselib, _sysctl, nfsservctl, lookup_dcookie, create_module, ustat, sysfs")
+        .expects(REFUSED),
+    Check::new(Kernel, Medium, "kernel.memory-policy", memory_policy)
+        .title("Pages of others cannot be moved")
+        .tries("move_pages and migrate_pages of process 1")
+        .expects(REFUSED),
 ];
 
 /// The first attempt that is not refused decides.

@@ -6,28 +6,14 @@ use crate::finding::{Group::Kernel, Severity::High};
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(
-        Kernel,
-        High,
-        "terminal.inject",
-        "Nothing can be typed into a terminal of the host",
-        inject,
-    )
-    .describe(
-        "TIOCSTI and TIOCLINUX on standard streams, /dev/tty and /dev/console",
-        "no terminal, or refused",
-    ),
-    Check::new(
-        Kernel,
-        High,
-        "terminal.consoles",
-        "The host's consoles are not there",
-        consoles,
-    )
-    .describe(
-        "open tty0 to tty12, ttyS0, hvc0, console and vcs",
-        "not there",
-    ),
+    Check::new(Kernel, High, "terminal.inject", inject)
+        .title("Nothing can be typed into a terminal of the host")
+        .tries("TIOCSTI and TIOCLINUX on standard streams, /dev/tty and /dev/console")
+        .expects("no terminal, or refused"),
+    Check::new(Kernel, High, "terminal.consoles", consoles)
+        .title("The host's consoles are not there")
+        .tries("open tty0 to tty12, ttyS0, hvc0, console and vcs")
+        .expects("not there"),
 ];
 
 const TIOCLINUX: i64 = 0x541c;
