@@ -25,6 +25,9 @@ pub(crate) use schemas::{
     port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
 };
 
+/// Largest number of names of metadata in a filter.
+const MAX_FILTERS: usize = 16;
+
 /// Longest argument of a program: `MAX_ARG_STRLEN` of Linux without the closing NUL.
 pub(crate) const MAX_ARGUMENT: usize = 131_071;
 
@@ -245,6 +248,23 @@ pub(crate) fn metadata(
             Ok((name, value))
         })
         .collect()
+}
+
+/// Checks filters by metadata.
+pub(crate) fn metadata_filters(
+    filters: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, ServiceError> {
+    for (name, value) in &filters {
+        text("metadata", name, 1, MAX_MAP_KEY)?;
+        text("metadata", value, 0, 4096)?;
+    }
+    if filters.len() > MAX_FILTERS {
+        return Err(ServiceError::invalid(
+            "metadata",
+            format!("at most {MAX_FILTERS} names of metadata can be filtered by"),
+        ));
+    }
+    Ok(filters)
 }
 
 /// Memory limit: `2g`, `512m`, or a number of MiB.

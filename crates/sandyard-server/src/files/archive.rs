@@ -4,8 +4,8 @@ use std::io;
 
 use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::InputTo;
@@ -118,15 +118,11 @@ pub(super) async fn copy_from(
     };
     // A failure before the first byte gets a proper response.
     let first = packing.next().await?.unwrap_or_default();
-    let mut response = Response::new(Body::from_stream(packing.into_chunks(first)));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/x-tar"),
-    );
     let name = format!("{}.tar", query.path.trim_end_matches('/'));
-    headers.insert(header::CONTENT_DISPOSITION, disposition(&name));
-    Ok(response)
+    let kind = [(header::CONTENT_TYPE, "application/x-tar")];
+    let name = [(header::CONTENT_DISPOSITION, disposition(&name))];
+    let body = Body::from_stream(packing.into_chunks(first));
+    Ok((kind, name, body).into_response())
 }
 
 /// An archive that is being packed.

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use sandyard_provider::Usage;
 use sandyard_service::{Event, EventFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,24 +138,15 @@ pub(crate) struct UsageReply {
 )]
 pub(crate) async fn get_sandbox_metrics(call: Call, name: SandboxName) -> Reply<UsageReply> {
     let sandbox = call.inspect(&name.id).await?;
-    let Usage {
-        memory_bytes,
-        memory_cache_bytes,
-        cpu_usage_us,
-        pids,
-        disk_bytes,
-        oom_kills,
-    } = call
-        .service()
-        .usage(&call.caller, sandbox.id.as_str())
-        .await?;
+    let service = call.service();
+    let usage = service.usage(&call.caller, sandbox.id.as_str()).await?;
     Ok(Json(UsageReply {
         sandbox_id: sandbox.id.to_string(),
-        memory_bytes,
-        memory_cache_bytes,
-        cpu_usage_us,
-        pids,
-        disk_bytes,
-        oom_kills,
+        memory_bytes: usage.memory_bytes,
+        memory_cache_bytes: usage.memory_cache_bytes,
+        cpu_usage_us: usage.cpu_usage_us,
+        pids: usage.pids,
+        disk_bytes: usage.disk_bytes,
+        oom_kills: usage.oom_kills,
     }))
 }

@@ -17,8 +17,6 @@ use crate::model::sandbox::{SandboxInfo, Status};
 
 /// Prefix of metadata filters in a query.
 const METADATA: &str = "metadata.";
-/// Maximum number of metadata filters.
-const MAX_METADATA: usize = 16;
 
 /// Query of a list of sandboxes. `metadata.<name>=<value>` filters by metadata.
 #[derive(Deserialize, IntoParams)]
@@ -97,19 +95,9 @@ fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
     let mut filters = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode_query(&name[METADATA.len()..])?;
-        let value = decode_query(value)?;
-        bounds::text("metadata", &name, 1, 256)?;
-        bounds::text("metadata", &value, 0, 4096)?;
-        filters.insert(name, value);
+        filters.insert(decode_query(&name[METADATA.len()..])?, decode_query(value)?);
     }
-    if filters.len() > MAX_METADATA {
-        return Err(ServiceError::invalid(
-            "metadata",
-            format!("at most {MAX_METADATA} words of metadata can be asked for"),
-        ));
-    }
-    Ok(filters)
+    bounds::metadata_filters(filters)
 }
 
 #[cfg(test)]

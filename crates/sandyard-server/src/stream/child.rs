@@ -1,6 +1,5 @@
 //! A command that belongs to a request and ends with it.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
@@ -191,15 +190,5 @@ impl InputWaker {
             }
             tokio::time::sleep(WAKE_CHECK_INTERVAL).await;
         }
-    }
-}
-
-impl fmt::Debug for Child {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child")
-            .field("sandbox", &self.live.sandbox.id)
-            .field("pid", &self.pid)
-            .field("is_detached", &self.is_detached)
-            .finish_non_exhaustive()
     }
 }

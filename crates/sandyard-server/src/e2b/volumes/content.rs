@@ -4,7 +4,7 @@ use std::io;
 
 use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream;
 use sandyard_service::ServiceError;
@@ -17,7 +17,7 @@ use super::volume_path::{Attributes, VolumePath};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::extract::{PathName, Query};
-use crate::files::read_body;
+use crate::files::{read_body, send_bytes};
 use crate::middleware::request_id::random_uuid;
 
 /// Download a file from a volume
@@ -43,21 +43,7 @@ pub(super) async fn e2b_read_volume_file(
         let chunk = file.next().await?.map_err(io::Error::other);
         Some((chunk, file))
     });
-    let mut response = Response::new(Body::from_stream(chunks));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/octet-stream"),
-    );
-    // The content of a volume must never run as a page of this server.
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    if let Some(size) = size {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
-    }
-    Ok(response)
+    Ok(send_bytes(chunks, size))
 }
 
 /// Upload a file to a volume

@@ -128,21 +128,9 @@ struct List {
 async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
     let asked: List = call.read()?;
     bounds::optional_text("cursor", asked.cursor.as_deref(), 1, 256)?;
-    let metadata = asked.metadata.unwrap_or_default();
-    if metadata.len() > 16 {
-        return Err(sandyard_service::ServiceError::invalid(
-            "metadata",
-            "at most 16 words can be asked for",
-        )
-        .into());
-    }
-    for (name, value) in &metadata {
-        bounds::text("metadata", name, 1, 256)?;
-        bounds::text("metadata", value, 0, 4096)?;
-    }
     let filter = SandboxFilter {
         statuses: asked.status.map(Status::statuses).unwrap_or_default(),
-        metadata,
+        metadata: bounds::metadata_filters(asked.metadata.unwrap_or_default())?,
         cursor: asked.cursor,
         limit: asked.limit.map_or(50, |limit| limit.0 as usize),
         ..SandboxFilter::default()
