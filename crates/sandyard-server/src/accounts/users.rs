@@ -66,14 +66,11 @@ pub(crate) async fn list_users(State(app): State<App>) -> Reply<UserList> {
     post, path = "/users", tag = "accounts", request_body = CreateUser,
     responses((status = 200, description = "User created.", body = User))
 )]
-pub(crate) async fn create_user(
-    State(app): State<App>,
-    Body(request): Body<CreateUser>,
-) -> Reply<User> {
+pub(crate) async fn create_user(call: Call, Body(request): Body<CreateUser>) -> Reply<User> {
     bounds::text("name", &request.name, 1, 63)?;
     bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
     audit::note_target(&request.name);
-    let created = app.auth().create_user(
+    let created = call.app.auth().create_user(
         &request.name,
         request.password.as_deref(),
         request.role.unwrap_or(Role::User),
@@ -120,7 +117,7 @@ pub(crate) struct ChangeUser {
     responses((status = 200, description = "User changed.", body = User))
 )]
 pub(crate) async fn change_user(
-    State(app): State<App>,
+    call: Call,
     PathName(name): PathName,
     Body(request): Body<ChangeUser>,
 ) -> Reply<User> {
@@ -130,10 +127,10 @@ pub(crate) async fn change_user(
         is_disabled: request.disabled,
         max_sandboxes: request.max_sandboxes.map(|count| Some(count.0)),
     };
-    let user = app.auth().update_user(&name, &change).await?;
+    let user = call.app.auth().update_user(&name, &change).await?;
     if let Some(password) = &request.password {
-        app.auth().set_password(&name, password).await?;
-        return Ok(Json(app.auth().user(&name).await?.into()));
+        call.app.auth().set_password(&name, password).await?;
+        return Ok(Json(call.app.auth().user(&name).await?.into()));
     }
     Ok(Json(user.into()))
 }

@@ -15,10 +15,9 @@ use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::content::{broke_off, disposition, read_body};
-use super::raw::FileQuery;
-use crate::call::Call;
+use super::raw::{FileQuery, OpenFile};
 use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
+use crate::extract::SandboxName;
 use crate::model::Done;
 use crate::stream::Child;
 
@@ -51,13 +50,10 @@ const NO_INPUT: i32 = 66;
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses((status = 200, description = "Archive unpacked.", body = Done))
 )]
-pub(super) async fn copy_to(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-    body: Body,
-) -> Reply<Done> {
-    let live = query.open(&call, &name).await?;
+pub(super) async fn copy_to(file: OpenFile, body: Body) -> Reply<Done> {
+    let OpenFile {
+        call, live, query, ..
+    } = file;
     let upload = read_body(&call.app, body);
     let count = upload.count();
     let mut reader = upload.into_reader();
@@ -103,12 +99,10 @@ pub(super) async fn copy_to(
     post, path = "/api/sandboxes/{id}/copy-from", tag = "docker", params(SandboxName, FileQuery),
     responses((status = 200, description = "Archive returned.", content_type = "application/x-tar"))
 )]
-pub(super) async fn copy_from(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Result<Response, ApiError> {
-    let live = query.open(&call, &name).await?;
+pub(super) async fn copy_from(file: OpenFile) -> Result<Response, ApiError> {
+    let OpenFile {
+        call, live, query, ..
+    } = file;
     let request = script(PACK, &[&query.path], &query);
     let child = Child::start(&call, live, request).await?;
     let mut packing = Packing {

@@ -16,7 +16,6 @@ use crate::model::Done;
 
 /// Request to create a directory. Fields that the query lacks may be in the body.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct CreateDirectory {
     /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(required = true, value_type = String, min_length = 1, max_length = 128)]

@@ -18,7 +18,6 @@ use crate::time::iso;
 
 /// Query of a list of events.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
     /// Return only events with a greater `seq`. Default: the newest events.
     #[param(inline)]

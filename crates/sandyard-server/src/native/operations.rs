@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::call::Call;
 use crate::error::{ApiError, Reply};
 use crate::extract::PathName;
 use crate::model::Done;
@@ -111,11 +112,8 @@ pub(crate) async fn list_dead_timers(State(app): State<App>) -> Reply<TimerList>
     params(("name" = String, Path, description = "ID of the sandbox that the timer belongs to.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Timer scheduled for now.", body = Done))
 )]
-pub(crate) async fn revive_timer(
-    State(app): State<App>,
-    PathName(subject): PathName,
-) -> Reply<Done> {
-    if app.service().revive_timer(&subject).await? {
+pub(crate) async fn revive_timer(call: Call, PathName(subject): PathName) -> Reply<Done> {
+    if call.service().revive_timer(&subject).await? {
         return Ok(Json(Done::new("The timer is due now")));
     }
     Err(ApiError::new(

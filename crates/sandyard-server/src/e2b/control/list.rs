@@ -32,7 +32,6 @@ pub(crate) enum Order {
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,
@@ -110,7 +109,6 @@ pub(crate) async fn e2b_list(
 
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQueryV1 {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,

@@ -91,7 +91,6 @@ pub(crate) enum Direction {
 
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
     /// Time to start at, in milliseconds since 1970-01-01 UTC. Default: all of the newest 1,000 lines.
     #[param(inline)]
@@ -160,7 +159,6 @@ pub(crate) async fn e2b_logs(
 
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQueryV1 {
     /// Return only lines from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]

@@ -80,7 +80,6 @@ pub(crate) async fn e2b_snapshot(
 /// The snapshots to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct SnapshotsQuery {
     /// Return only snapshots of this sandbox.
     #[serde(rename = "sandboxID")]

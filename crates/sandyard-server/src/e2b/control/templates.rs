@@ -166,7 +166,6 @@ pub(crate) async fn e2b_list_templates(call: Call) -> Reply<Vec<TemplateView>> {
 /// The templates to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct TemplatesQuery {
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]

@@ -13,7 +13,6 @@ use crate::extract::{Body, PathName, Query};
 
 /// Path inside a volume.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct PathQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
