@@ -1,15 +1,7 @@
 //! `GET /audit`: the audit log, for admins.
 
-use axum::Json;
+use crate::prelude::*;
 use sandyard_store::model::AuditEntry;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Query;
-use crate::time::iso;
 
 /// Query of a list of audit entries.
 #[derive(Deserialize, IntoParams)]

@@ -1,18 +1,12 @@
 //! `/keys`: a user's own keys, and all keys for admins.
 
-use axum::Json;
 use sandyard_auth::may_create_key;
 use sandyard_core::Scope;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::view::Key;
 use crate::audit;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create an API key.
 #[derive(Deserialize, ToSchema)]

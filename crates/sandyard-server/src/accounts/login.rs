@@ -1,22 +1,16 @@
 //! `/api/v1/auth/*`: log in, refresh, log out, current user.
 
-use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use sandyard_auth::Tokens;
-use sandyard_core::{ErrorKind, Role, Scope};
-use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_core::{Role, Scope};
 
 use super::view::User;
 use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, Query, media_type, small_body};
+use crate::extract::{media_type, small_body};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Longest body of a login, in bytes.
 const MAX_LOGIN: usize = 16 << 10;

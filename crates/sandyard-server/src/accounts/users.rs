@@ -1,21 +1,15 @@
 //! `/users`: for admins.
 
-use axum::Json;
 use axum::extract::State;
 use sandyard_auth::UserChange;
-use sandyard_core::{ErrorKind, Role};
+use sandyard_core::Role;
 use sandyard_store::model::SandboxFilter;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::view::User;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create a user.
 #[derive(Deserialize, ToSchema)]

@@ -1,12 +1,9 @@
 //! Users and keys as responses show them.
 
+use crate::prelude::*;
 use sandyard_auth::UserView;
 use sandyard_core::{Role, Scope};
 use sandyard_store::model::ApiKey;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::time::{iso, optional_iso};
 
 /// User account.
 #[derive(Serialize, ToSchema)]

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_service::{ForkRequest, ServiceError};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::ForkRequest;
 
-use crate::bounds::{self, LifeSeconds, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::{LifeSeconds, MetadataValue};
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
+use crate::prelude::*;
 
 /// Request to create a snapshot.
 #[derive(Deserialize, ToSchema)]

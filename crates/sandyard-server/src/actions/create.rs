@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::bounds::{MAX_ALIAS, MAX_TEMPLATE};
-use sandyard_service::{CreateRequest, MountRequest, PartialLimits, ServiceError};
-use serde::Deserialize;
+use sandyard_service::{CreateRequest, MountRequest, PartialLimits};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::audit;
-use crate::bounds::{self, BoundedInt, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::{CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
 use crate::extract::IdempotencyKey;
 use crate::model::network::{self, NetworkRequest, PolicyDefaults};
 use crate::model::sandbox::{SandboxReply, TimeoutActionWord};
+use crate::prelude::*;
 
 /// Request to create a sandbox. Every field is optional.
 #[derive(Deserialize, ToSchema)]

@@ -1,13 +1,10 @@
 //! Gives the URL of a sandbox's port.
 
 use sandyard_core::{Caller, SandboxId, Scope};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::bounds::{self, PortNumber};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::PortNumber;
 use crate::links::Links;
+use crate::prelude::*;
 
 /// Request for the URL of a port.
 #[derive(Deserialize, ToSchema)]

@@ -1,15 +1,10 @@
 //! Sets a sandbox's timeout.
 
-use sandyard_service::{ServiceError, TimeoutRequest};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use sandyard_service::TimeoutRequest;
 
-use crate::bounds::{self, LifeSeconds};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use crate::bounds::LifeSeconds;
 use crate::model::sandbox::TimeoutActionWord;
-use crate::time::optional_iso;
+use crate::prelude::*;
 
 /// Request to change the idle timeout. One of `timeout_seconds` and `timeout` is required.
 #[derive(Deserialize, ToSchema)]

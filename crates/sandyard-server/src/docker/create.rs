@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_TEMPLATE};
-use sandyard_service::{CreateRequest, PartialLimits, Sandbox, ServiceError};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::{CreateRequest, PartialLimits, Sandbox};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, Schema, Type};
 
 use super::view::Container;
 use super::workspace;
-use crate::bounds::{self, CpuLimit, MemoryLimit, PortNumber};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, IdempotencyKey};
+use crate::bounds::{CpuLimit, MemoryLimit, PortNumber};
+use crate::extract::IdempotencyKey;
+use crate::prelude::*;
 
 /// Maximum number of ports in a request.
 const MAX_PORTS: usize = 64;

@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
-use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_core::SandboxStatus;
 use sandyard_service::{Command, RunRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::view::WORKSPACE;
 use super::workspace;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, SandboxName};
 use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Request to run a command in the Docker style.

@@ -1,15 +1,7 @@
 //! `POST /api/sandboxes/{id}/start`, `/stop`, `POST /api/sandboxes/cleanup`, `DELETE /api/sandboxes/{id}`.
 
-use axum::Json;
-use sandyard_core::ErrorKind;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Start a sandbox
 ///

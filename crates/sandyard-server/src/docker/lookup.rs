@@ -1,17 +1,11 @@
 //! `GET /api/sandboxes` and `GET /api/sandboxes/{id}`.
 
-use axum::Json;
+use crate::prelude::*;
 use sandyard_core::SandboxStatus;
 use sandyard_core::bounds::MAX_PROJECT;
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::SandboxFilter;
 
 use super::view::Container;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 
 /// Query of a list of sandboxes.
 #[derive(Deserialize, IntoParams)]

@@ -1,14 +1,11 @@
 //! Sandboxes as this dialect shows them.
 
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
 use sandyard_service::Sandbox;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::time::iso;
 
 /// Directory of the files of a project.
 pub(crate) const WORKSPACE: &str = "/workspace";

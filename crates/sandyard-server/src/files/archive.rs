@@ -2,23 +2,19 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::InputTo;
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
-use sandyard_core::ErrorKind;
-use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
+use sandyard_service::{Command, RunRequest};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::content::{broke_off, disposition, read_body};
 use super::raw::{FileQuery, OpenFile};
-use crate::error::{ApiError, Reply};
-use crate::extract::SandboxName;
 use crate::model::Done;
+use crate::prelude::*;
 use crate::stream::Child;
 
 /// Time limit of a copy.

@@ -2,18 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
 use super::content::send_file;
 use super::text::{WholeFile, read_whole};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::Body;
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Form of a download: `text` in a JSON object, `bytes` or `stream` unchanged.

@@ -1,16 +1,10 @@
 //! Names and attributes of files: list, stat, rename, remove, create a folder.
 
-use axum::Json;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::raw::{FileQuery, OpenFile, agent_for};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, Query, SandboxName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// File, directory or symbolic link.
 #[derive(Debug, Serialize, ToSchema)]

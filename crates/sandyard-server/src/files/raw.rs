@@ -1,22 +1,15 @@
 //! `/sandboxes/{id}/files?path=`: the bytes of a file.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::response::Response;
 use sandyard_agent_client::AgentClient;
 use sandyard_service::Live;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::content::{read_body, send_file};
 use super::write_result::FileWriteResult;
 use crate::app::App;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
+use crate::prelude::*;
 
 /// A file, and the user that accesses it.
 #[derive(Clone, Debug, Deserialize, IntoParams)]

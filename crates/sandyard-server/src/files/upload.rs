@@ -2,27 +2,18 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
-use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
 use tokio::sync::mpsc;
-use utoipa::{IntoParams, ToSchema};
 
 use super::bounded_form::{BoundedForm, MAX_IDLE, Progress};
 use super::content::Upload;
 use super::write_result::FileWriteResult;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::Query;
 use crate::listen::is_body_timeout;
+use crate::prelude::*;
 use crate::route::Route;
 
 /// Longest id or path in a form, in bytes.

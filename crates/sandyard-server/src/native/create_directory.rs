@@ -1,18 +1,10 @@
 //! `POST /sandboxes/create-directory`, by query or JSON.
 
-use axum::Json;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::filesystem::FileType;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{OptionalBody, Query, sandbox_name};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create a directory. Fields that the query lacks may be in the body.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]

@@ -1,13 +1,7 @@
 //! `GET /sandboxes/{id}/diff`.
 
-use axum::Json;
+use crate::prelude::*;
 use sandyard_provider::ChangeKind;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::SandboxName;
 
 /// Maximum number of changed files in a response.
 const MAX_CHANGES: usize = 10_000;

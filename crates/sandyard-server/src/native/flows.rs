@@ -2,22 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 use sandyard_core::network::{FlowVerdict, Protocol};
 use sandyard_service::{Event, EventFilter, FlowFilter};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 use crate::stream::{self, StreamedEvent};
-use crate::time::iso;
 
 /// Kinds of events that are flows.
 const KINDS: [&str; 2] = ["flow", "flow_denied"];

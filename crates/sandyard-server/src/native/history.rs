@@ -1,20 +1,12 @@
 //! `GET /sandboxes/{id}/events` and `/sandboxes/{id}/metrics`.
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 use sandyard_service::{Event, EventFilter};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 use crate::stream::{self, StreamedEvent};
-use crate::time::iso;
 
 /// Query of a list of events.
 #[derive(Deserialize, IntoParams)]

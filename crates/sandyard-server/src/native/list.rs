@@ -2,18 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::RawQuery;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_USER_ID};
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::SandboxFilter;
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, decode_query};
+use crate::extract::decode_query;
 use crate::model::sandbox::{SandboxInfo, Status};
+use crate::prelude::*;
 
 /// Prefix of metadata filters in a query.
 const METADATA: &str = "metadata.";

@@ -1,17 +1,10 @@
 //! Routes for operators: `GET /nodes`, `GET /timers/dead`, `POST /timers/dead/{name}/revive`.
 
-use axum::Json;
 use axum::extract::State;
-use sandyard_core::ErrorKind;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::PathName;
 use crate::model::Done;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Server that shares the database.
 #[derive(Serialize, ToSchema)]

@@ -1,14 +1,7 @@
 //! `POST /sandboxes/{id}/pause`, `/resume` and `/stop`. All are idempotent.
 
-use axum::Json;
-use serde::Deserialize;
-use utoipa::IntoParams;
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 /// Query of a pause.
 #[derive(Deserialize, IntoParams)]

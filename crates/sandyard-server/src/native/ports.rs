@@ -1,18 +1,13 @@
 //! `POST /sandboxes/expose-port`; `POST` and `GET /sandboxes/{id}/ports/{port}`.
 
-use axum::Json;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use sandyard_core::Caller;
-use sandyard_service::{Sandbox, ServiceError};
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::Sandbox;
 
 use crate::actions::expose_port::{self, ExposePort, PortReply, signed_url};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
+use crate::prelude::*;
 
 /// Get the URL of a port
 ///

@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use sandyard_service::{CommandOutput, RunRequest, ServiceError};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use sandyard_service::{CommandOutput, RunRequest};
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
 use crate::listen::Shutdown;
 use crate::model::command::{CommandText, MAX_OUTPUT, command_schema, run_request};
+use crate::prelude::*;
 use crate::stream::{self, Detach};
 use crate::streamed_json::StreamedObject;
 

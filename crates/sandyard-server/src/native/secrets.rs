@@ -1,19 +1,12 @@
 //! `GET /secrets`, `PUT` and `DELETE /secrets/{name}`: secrets that sandboxes use without seeing them.
 
-use axum::Json;
 use sandyard_core::bounds::{MAX_SECRET_BYTES, MAX_SECRET_HOSTS};
 use sandyard_core::network::{BoundHost, BoundHostError, SecretText};
 use sandyard_service::{SecretInfo, SecretRequest};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName};
 use crate::model::Done;
 use crate::model::network::invalid_entry;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Secret to store.
 #[derive(Deserialize, ToSchema)]

@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::Json;
 use sandyard_agent_client::wire::Code;
-use sandyard_core::ErrorKind;
 use sandyard_service::Live;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
-use utoipa::ToSchema;
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
+use crate::prelude::*;
 use crate::tool_server::{ToolServer, plain};
 
 /// Default time limit until the tool server listens.

@@ -1,13 +1,9 @@
 //! `POST /sandboxes/{id}/snapshot` and `POST /sandboxes/{id}/fork`.
 
-use axum::Json;
-
 use crate::actions::copies::{self, Fork, Snapshot};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, OptionalBody, SandboxName};
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
+use crate::prelude::*;
 
 /// Create a snapshot
 ///

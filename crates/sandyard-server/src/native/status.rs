@@ -1,14 +1,9 @@
 //! `GET /sandboxes/{id}/status` and `GET /sandboxes/status`, for one sandbox or all.
 
-use axum::Json;
 use sandyard_service::SandboxFilter;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 use crate::model::sandbox::StatusReply;
+use crate::prelude::*;
 
 /// Get the status of a sandbox
 ///

@@ -2,20 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
 use crate::actions::write_file::{self, WriteFile};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
 use crate::files::{WholeFile, read_whole};
 use crate::model::Done;
 use crate::model::file_path::path_of;
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Largest file that is returned in JSON, in bytes.

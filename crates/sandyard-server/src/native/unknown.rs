@@ -1,16 +1,10 @@
 //! Routes for operators: `GET /instances/unknown`, `DELETE /instances/unknown/{name}`.
 
-use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::PathName;
 use crate::model::Done;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Instance that the database does not contain.
 #[derive(Serialize, ToSchema)]

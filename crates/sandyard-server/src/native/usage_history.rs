@@ -1,14 +1,7 @@
 //! `GET /sandboxes/{id}/metrics/history`.
 
-use axum::Json;
+use crate::prelude::*;
 use sandyard_provider::UsagePoint;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 
 /// Query of a usage history.
 #[derive(Deserialize, IntoParams)]

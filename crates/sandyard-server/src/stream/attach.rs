@@ -2,23 +2,17 @@
 
 use axum::extract::RawPathParams;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::response::Response;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::process::ProcessSelector;
 use sandyard_agent_client::{ClientError, ProcessStream};
-use sandyard_service::{Live, ServiceError, ServiceResult};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::Live;
 
 use super::child::Child;
 use super::exec::not_a_socket;
 use super::processes::{no_process, pid_of};
 use super::socket::{self, Framing, Terminal};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Longest `process` parameter, in characters.
 const MAX_PROCESS_ID: usize = 64;

@@ -7,25 +7,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::time::Instant;
 
-use axum::response::Response;
 use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::{ClientError, wire};
-use sandyard_service::{Live, RunRequest, ServiceError};
-use serde::Deserialize;
+use sandyard_service::{Live, RunRequest};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::child::Child;
 use super::sse;
 use super::utf8::Utf8Decoder;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, SandboxName};
 use crate::listen::Shutdown;
 use crate::model::command::{CommandText, command_schema, run_request};
+use crate::prelude::*;
 
 /// Whether a command outlives its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use sandyard_service::{Live, RunRequest, ServiceError, ServiceResult};
+use sandyard_service::{Live, RunRequest};
 
 use super::child::Child;
 use super::control::ExecRequest;
 use super::socket::{self, Framing, Terminal};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::SandboxName;
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Longest wait for the message that names the command.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,21 +2,14 @@
 
 use std::convert::Infallible;
 
-use axum::Json;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
-use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
 use sandyard_service::{LogEntry, LogFollower};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::sse;
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Default number of lines.
 const DEFAULT_TAIL: usize = 100;

@@ -1,18 +1,11 @@
 //! The commands that run in a sandbox.
 
-use axum::Json;
 use axum::extract::RawPathParams;
 use sandyard_agent_client::wire::process::{ProcessInfo, ProcessSelector};
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::control::SignalName;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Running command. Its environment is left out, since it may hold secrets.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,21 +1,15 @@
 //! Terminals over WebSocket, in the form that terminal emulators in browsers use.
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::response::Response;
-use sandyard_service::{Command, RunRequest, ServiceResult};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::{Command, RunRequest};
 
 use super::child::Child;
 use super::control::set_term;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
 use crate::model::command::run_request;
+use crate::prelude::*;
 
 /// A login shell: bash if the sandbox has it, else sh.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";

@@ -1,20 +1,14 @@
 //! `POST /v2/sandboxes/{id}/connect`, `/sandboxes/{id}/connect` and `/sandboxes/{id}/resume`.
 
+use crate::prelude::*;
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, SandboxStatus};
-use sandyard_service::{ConnectRequest, ServiceError, TimeoutAction, TimeoutRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_core::SandboxStatus;
+use sandyard_service::{ConnectRequest, TimeoutAction, TimeoutRequest};
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
 use super::view::SandboxView;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::OptionalBody;
 
 /// Default time, from now, that a sandbox has at least after a connect.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);

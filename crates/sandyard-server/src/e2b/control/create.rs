@@ -3,24 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, NetworkPolicy};
-use sandyard_service::{CreateRequest, Expiry, MountRequest, ServiceError, TimeoutAction};
-use serde::Deserialize;
+use sandyard_core::NetworkPolicy;
+use sandyard_service::{CreateRequest, Expiry, MountRequest, TimeoutAction};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::network::{Network, unavailable};
 use super::template_name;
 use super::view::SandboxView;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, BoundedInt, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, IdempotencyKey};
+use crate::bounds::MetadataValue;
+use crate::extract::IdempotencyKey;
 use crate::model::network::PolicyDefaults;
+use crate::prelude::*;
 
 /// Default time that a sandbox lives.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);

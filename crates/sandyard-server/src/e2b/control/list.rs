@@ -1,19 +1,14 @@
 //! `GET /v2/sandboxes` and `GET /sandboxes`.
 
-use axum::Json;
 use axum::extract::RawQuery;
 use axum::http::{HeaderName, HeaderValue};
 use sandyard_core::SandboxStatus;
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::SandboxFilter;
 
 use super::view::{ListedView, Names};
 use super::{metadata, pages, template_name};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, decode_query};
+use crate::extract::decode_query;
+use crate::prelude::*;
 
 /// Number of running sandboxes among the selected ones.
 const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");

@@ -1,18 +1,11 @@
 //! `GET /v2/sandboxes/{id}/logs` and `GET /sandboxes/{id}/logs`.
 
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
-use axum::Json;
 use sandyard_service::{LogEntry, LogSource};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Query;
-use crate::time::iso;
 
 /// Largest number of lines that are searched.
 const MAX_LINES: usize = 1000;

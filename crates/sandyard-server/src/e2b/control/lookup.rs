@@ -1,14 +1,10 @@
 //! `GET` and `DELETE /sandboxes/{id}`.
 
-use axum::Json;
-use axum::http::StatusCode;
+use crate::prelude::*;
 use sandyard_core::SandboxStatus;
-use sandyard_service::ServiceError;
 
 use super::name::{self, SandboxParam};
 use super::view::{DetailView, Names};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
 
 /// Get a sandbox for E2B clients
 ///

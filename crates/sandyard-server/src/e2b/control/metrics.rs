@@ -1,21 +1,13 @@
 //! `GET /sandboxes/{id}/metrics` and `GET /sandboxes/metrics`.
 
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
-use axum::Json;
-use sandyard_core::ErrorKind;
 use sandyard_provider::UsagePoint;
-use sandyard_service::{Sandbox, ServiceError, ServiceResult};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::Sandbox;
 
 use super::name::{self, SandboxParam, without_client};
 use super::view::cpu_count;
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, sandbox_name};
-use crate::time::iso;
 
 /// Largest number of sandboxes in one request.
 const MAX_SANDBOXES: usize = 100;

@@ -1,14 +1,10 @@
 //! The sandbox that a path names.
 
+use crate::prelude::*;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use sandyard_core::{SandboxId, SandboxStatus};
-use sandyard_service::{Sandbox, ServiceError, ServiceResult};
-use utoipa::IntoParams;
-
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use sandyard_service::Sandbox;
 
 /// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]

@@ -2,18 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
 use sandyard_core::NetworkPolicy;
 use sandyard_core::network::Target;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::name::{self, SandboxParam};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::Body;
 use crate::model::network::{self as policy, PolicyDefaults, invalid_entry};
+use crate::prelude::*;
 
 /// Prefix of variables that only E2B's gateway replaces.
 const E2B_VARIABLE: &str = "${e2b.";

@@ -1,9 +1,7 @@
 //! Lists in pages: a header holds the token of the next page.
 
-use axum::Json;
+use crate::prelude::*;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use sandyard_service::ServiceError;
-use serde::Serialize;
 
 /// Header with the token of the next page.
 const NEXT: HeaderName = HeaderName::from_static("x-next-token");

@@ -1,15 +1,9 @@
 //! `POST /sandboxes/{id}/pause`.
 
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, SandboxStatus};
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::ToSchema;
+use crate::prelude::*;
+use sandyard_core::SandboxStatus;
 
 use super::name::{self, SandboxParam};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::OptionalBody;
 
 /// Options of a pause.
 #[derive(Default, Deserialize, ToSchema)]

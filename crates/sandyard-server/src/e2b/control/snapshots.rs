@@ -2,18 +2,11 @@
 //!
 //! A snapshot keeps files, not memory.
 
-use axum::Json;
-use axum::http::StatusCode;
+use crate::prelude::*;
 use sandyard_service::Snapshot;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam, without_client};
 use super::{pages, template_name};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{OptionalBody, Query};
 
 /// Tag of names without a tag.
 const TAG: &str = ":default";

@@ -1,21 +1,12 @@
 //! `GET /templates`, `/v2/templates`, `/templates/{name}` and `/templates/aliases/{name}`; `DELETE /templates/{name}`.
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::ErrorKind;
 use sandyard_provider::TemplateInfo;
-use sandyard_service::{ProviderView, ServiceResult, Snapshot, Template};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::{ProviderView, Snapshot, Template};
 
 use super::template_name::{self, BASE};
 use super::{ENVD_VERSION, pages};
 use crate::app::App;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{PathName, Query};
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Templates are not built here, so every one has the same build.
 const BUILD_ID: &str = "00000000-0000-0000-0000-000000000000";

@@ -1,19 +1,13 @@
 //! `POST /sandboxes/{id}/timeout` and `/sandboxes/{id}/refreshes`.
 
+use crate::prelude::*;
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use sandyard_core::SandboxStatus;
-use sandyard_service::{Expiry, Sandbox, ServiceError, ServiceResult, TimeoutRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::{Expiry, Sandbox, TimeoutRequest};
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, OptionalBody};
 
 /// New lifetime of a sandbox.
 #[derive(Deserialize, ToSchema)]

@@ -2,23 +2,17 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
-use axum::http::StatusCode;
-use axum::response::Response;
 use futures_util::stream;
-use sandyard_service::ServiceError;
 
 use super::dirs::MakeQuery;
 use super::entry::{E2bVolumeEntry, E2bVolumeEntryType};
 use super::error::with_client_paths;
 use super::paths::PathQuery;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{PathName, Query};
 use crate::files::{read_body, send_bytes};
 use crate::middleware::request_id::random_uuid;
+use crate::prelude::*;
 
 /// Download a file from a volume
 ///

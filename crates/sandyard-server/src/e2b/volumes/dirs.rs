@@ -1,18 +1,11 @@
 //! `/volumecontent/{id}/dir`: lists and creates folders.
 
-use axum::Json;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use crate::prelude::*;
+use axum::http::header;
 
 use super::entry::E2bVolumeEntry;
 use super::listing_slots::ListingSlots;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{PathName, Query};
 
 /// Largest depth of a listing.
 const MAX_DEPTH: u32 = 100;

@@ -1,16 +1,10 @@
 //! `/volumes`: list, create, get, delete.
 
-use axum::Json;
-use axum::http::StatusCode;
 use sandyard_core::Scope;
 use sandyard_service::Volume;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::audit;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName};
+use crate::prelude::*;
 
 /// Request to create a volume.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -1,15 +1,8 @@
 //! `/volumecontent/{id}/path`: attributes and removal of files and folders.
 
-use axum::Json;
-use axum::http::StatusCode;
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
-
 use super::entry::E2bVolumeEntry;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName, Query};
+use crate::prelude::*;
 
 /// Path inside a volume.
 #[derive(Debug, Deserialize, IntoParams)]

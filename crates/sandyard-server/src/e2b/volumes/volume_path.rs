@@ -4,19 +4,15 @@
 //! that begin with a slash. Links are followed beforehand ([`super::real_path`]), since outside the volume they lead to files of the volume
 //! helper itself.
 
+use crate::prelude::*;
 use axum::body::Bytes;
 use sandyard_agent_client::{AgentClient, Output};
-use sandyard_core::ErrorKind;
 use sandyard_provider::VOLUME_PATH;
-use sandyard_service::ServiceError;
 
 use super::entry::{E2bVolumeEntry, FORMAT, clean, read_all};
 use super::program::{process, run_options};
 use super::real_path::RealPath;
 use super::{error, listing};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
 
 /// Highest user or group id inside a sandbox.
 const MAX_ID: u32 = 65_535;
