@@ -1,9 +1,6 @@
 //! `path` and `file_path`: two names for one field.
 
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-
-use crate::bounds;
+use crate::prelude::*;
 
 /// Path of a request that may use either name.
 pub(crate) fn path_of(

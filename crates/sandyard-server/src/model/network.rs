@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::ErrorKind;
 use sandyard_core::network::{NetworkPolicy, PolicyError, Target};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::prelude::*;
 
 /// Most bytes of a policy as JSON.
 const MAX_BYTES: usize = 256 << 10;

@@ -1,11 +1,8 @@
 //! The providers of this server, as answers show them.
 
+use crate::prelude::*;
 use sandyard_provider::Capabilities;
 use sandyard_service::ProviderView;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::time::optional_iso;
 
 /// Operations that a provider supports.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,17 +1,14 @@
 //! A sandbox as the native dialect, its envelope and the MCP tools show it.
 
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
 use sandyard_service::{Expiry, Sandbox, TimeoutAction};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::network::NetworkView;
 use super::provider::CapabilitiesView;
-use crate::call::Call;
-use crate::time::{iso, optional_iso};
 
 /// Status of a sandbox: `initializing` while it is being created, `running`, `paused` (paused or stopped; a request
 /// wakes it), `error` (it failed; see `reason`), `deleted` (being deleted, or gone).

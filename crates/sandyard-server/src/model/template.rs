@@ -1,10 +1,7 @@
 //! Templates as responses show them.
 
+use crate::prelude::*;
 use sandyard_service::Template;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-
-use crate::time::optional_iso;
 
 /// Template: what sandboxes start from.
 #[derive(Debug, Serialize, ToSchema)]

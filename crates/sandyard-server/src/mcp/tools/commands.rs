@@ -3,21 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
-use sandyard_core::{ErrorKind, Scope};
-use sandyard_service::{Command, RunRequest, ServiceError};
-use serde::Deserialize;
+use sandyard_core::Scope;
+use sandyard_service::{Command, RunRequest};
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::bounds::{self, MAX_ARGUMENT};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use crate::bounds::MAX_ARGUMENT;
 use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
 use crate::model::command::run_request;
+use crate::prelude::*;
 use crate::stream::Child;
 
 /// How often progress is told at most, and that there is none.
@@ -69,7 +66,7 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
             ],
         )
     }),
-    run: |call| run(call).boxed(),
+    run: |call| Box::pin(run(call)),
 }];
 
 #[derive(Deserialize)]

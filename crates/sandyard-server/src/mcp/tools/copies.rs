@@ -1,15 +1,12 @@
 //! Templates and sandboxes made from a sandbox.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::{Value, json};
 
 use crate::actions::copies;
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::prelude::*;
 
 pub(super) const TOOLS: [Tool; 2] = [
     Tool {
@@ -34,7 +31,7 @@ pub(super) const TOOLS: [Tool; 2] = [
                 &["name", "provider"],
             )
         }),
-        run: |call| snapshot(call).boxed(),
+        run: |call| Box::pin(snapshot(call)),
     },
     Tool {
         name: "sandbox_fork",
@@ -58,7 +55,7 @@ pub(super) const TOOLS: [Tool; 2] = [
                 &["sandbox_id", "status"],
             )
         }),
-        run: |call| fork(call).boxed(),
+        run: |call| Box::pin(fork(call)),
     },
 ];
 

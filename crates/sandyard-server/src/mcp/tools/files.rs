@@ -1,19 +1,15 @@
 //! Files of a sandbox.
 
-use futures_util::FutureExt;
 use sandyard_agent_client::AgentClient;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
-use sandyard_core::{ErrorKind, Scope};
-use serde::Deserialize;
+use sandyard_core::Scope;
 use serde_json::{Value, json};
 
 use crate::actions::write_file;
-use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::piece::{LineRange, NotText, Piece};
 use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::prelude::*;
 
 /// Largest file that is read at all.
 const MAX_FILE: u64 = 32 << 20;
@@ -51,7 +47,7 @@ pub(super) const TOOLS: [Tool; 3] = [
                 &["content", "lines", "truncated"],
             )
         }),
-        run: |call| read(call).boxed(),
+        run: |call| Box::pin(read(call)),
     },
     Tool {
         name: "write_file",
@@ -71,7 +67,7 @@ pub(super) const TOOLS: [Tool; 3] = [
             )
         },
         output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
-        run: |call| write(call).boxed(),
+        run: |call| Box::pin(write(call)),
     },
     Tool {
         name: "list_files",
@@ -99,7 +95,7 @@ pub(super) const TOOLS: [Tool; 3] = [
                 &["entries", "truncated"],
             )
         }),
-        run: |call| list(call).boxed(),
+        run: |call| Box::pin(list(call)),
     },
 ];
 

@@ -1,18 +1,14 @@
 //! Tools that read: the list of sandboxes, details of a sandbox, its logs, the list of templates.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use sandyard_service::{LogEntry, SandboxFilter};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 use crate::model::sandbox::{SandboxInfo, Status};
 use crate::model::template::TemplateList;
+use crate::prelude::*;
 
 /// Default number of lines of a log.
 const LINES: usize = 100;
@@ -47,7 +43,7 @@ pub(super) const TOOLS: [Tool; 4] = [
                 &["sandboxes"],
             )
         }),
-        run: |call| list(call).boxed(),
+        run: |call| Box::pin(list(call)),
     },
     Tool {
         name: "sandbox_info",
@@ -70,7 +66,7 @@ pub(super) const TOOLS: [Tool; 4] = [
                 &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
             )
         }),
-        run: |call| info(call).boxed(),
+        run: |call| Box::pin(info(call)),
     },
     Tool {
         name: "sandbox_logs",
@@ -97,7 +93,7 @@ pub(super) const TOOLS: [Tool; 4] = [
                 &["logs", "truncated"],
             )
         }),
-        run: |call| logs(call).boxed(),
+        run: |call| Box::pin(logs(call)),
     },
     Tool {
         name: "template_list",
@@ -113,7 +109,7 @@ pub(super) const TOOLS: [Tool; 4] = [
                 &["templates"],
             )
         }),
-        run: |call| list_templates(call).boxed(),
+        run: |call| Box::pin(list_templates(call)),
     },
 ];
 

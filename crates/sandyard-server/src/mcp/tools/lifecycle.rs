@@ -1,18 +1,15 @@
 //! Tools that create, pause, resume and delete sandboxes and set their timeout.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::actions::{create, set_timeout};
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::{IdempotencyKey, sandbox_name};
+use crate::extract::IdempotencyKey;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
 use crate::model::Done;
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 pub(super) const TOOLS: [Tool; 5] = [
     Tool {
@@ -47,7 +44,7 @@ pub(super) const TOOLS: [Tool; 5] = [
             )
         },
         output: Some(sandbox_output),
-        run: |call| create_sandbox(call).boxed(),
+        run: |call| Box::pin(create_sandbox(call)),
     },
     Tool {
         name: "sandbox_pause",
@@ -58,7 +55,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         is_open: false,
         input: sandbox_schema,
         output: Some(sandbox_output),
-        run: |call| pause(call).boxed(),
+        run: |call| Box::pin(pause(call)),
     },
     Tool {
         name: "sandbox_resume",
@@ -69,7 +66,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         is_open: false,
         input: sandbox_schema,
         output: Some(sandbox_output),
-        run: |call| resume(call).boxed(),
+        run: |call| Box::pin(resume(call)),
     },
     Tool {
         name: "sandbox_set_timeout",
@@ -94,7 +91,7 @@ pub(super) const TOOLS: [Tool; 5] = [
                 &["message"],
             )
         }),
-        run: |call| timeout(call).boxed(),
+        run: |call| Box::pin(timeout(call)),
     },
     Tool {
         name: "sandbox_delete",
@@ -105,7 +102,7 @@ pub(super) const TOOLS: [Tool; 5] = [
         is_open: false,
         input: sandbox_schema,
         output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
-        run: |call| delete(call).boxed(),
+        run: |call| Box::pin(delete(call)),
     },
 ];
 

@@ -1,6 +1,5 @@
 //! Ports of a sandbox, from outside.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::json;
 
@@ -37,7 +36,7 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
             &["url", "port", "public"],
         )
     }),
-    run: |call| expose(call).boxed(),
+    run: |call| Box::pin(expose(call)),
 }];
 
 async fn expose(mut call: ToolCall) -> Result<Outcome, ApiError> {

@@ -3,18 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rmcp::model::ContentBlock;
-use sandyard_core::{ErrorKind, Scope};
-use serde::Deserialize;
+use sandyard_core::Scope;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::prelude::*;
 use crate::tool_server::{ProgressReceiver, ToolServer, progress_channel};
 
 /// Time for the list of tools.
@@ -62,7 +58,7 @@ pub(super) const TOOLS: [Tool; 2] = [
                 &["tools"],
             )
         }),
-        run: |call| list(call).boxed(),
+        run: |call| Box::pin(list(call)),
     },
     Tool {
         name: "sandbox_call_tool",
@@ -82,7 +78,7 @@ pub(super) const TOOLS: [Tool; 2] = [
             )
         },
         output: None,
-        run: |call| call_tool(call).boxed(),
+        run: |call| Box::pin(call_tool(call)),
     },
 ];
 
