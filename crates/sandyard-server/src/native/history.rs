@@ -1,6 +1,7 @@
 //! `GET /sandboxes/{id}/events` and `/sandboxes/{id}/metrics`.
 
 use axum::http::HeaderMap;
+use sandyard_provider::Usage;
 use sandyard_service::{Event, EventFilter};
 use serde_json::Value;
 
@@ -106,18 +107,8 @@ pub(crate) async fn list_events(
 pub(crate) struct UsageReply {
     /// ID of the sandbox.
     sandbox_id: String,
-    /// Memory in use in bytes, page cache included.
-    memory_bytes: Option<u64>,
-    /// Page cache in bytes, part of `memory_bytes`.
-    memory_cache_bytes: Option<u64>,
-    /// CPU time used since the start, in microseconds.
-    cpu_usage_us: Option<u64>,
-    /// Number of processes and threads.
-    pids: Option<u64>,
-    /// Number of bytes written on top of the template.
-    disk_bytes: Option<u64>,
-    /// Number of processes that the kernel killed because memory ran out.
-    oom_kills: Option<u64>,
+    #[serde(flatten)]
+    usage: Usage,
 }
 
 /// Get current resource usage
@@ -133,11 +124,6 @@ pub(crate) async fn get_sandbox_metrics(call: Call, name: SandboxName) -> Reply<
     let usage = service.usage(&call.caller, sandbox.id.as_str()).await?;
     Ok(Json(UsageReply {
         sandbox_id: sandbox.id.to_string(),
-        memory_bytes: usage.memory_bytes,
-        memory_cache_bytes: usage.memory_cache_bytes,
-        cpu_usage_us: usage.cpu_usage_us,
-        pids: usage.pids,
-        disk_bytes: usage.disk_bytes,
-        oom_kills: usage.oom_kills,
+        usage,
     }))
 }
