@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use sandyard_core::Caller;
+use sandyard_core::{Caller, ErrorKind};
 use sandyard_service::{Live, Sandbox, Service, ServiceResult};
 
 use crate::access::Authenticated;
@@ -24,7 +24,10 @@ impl FromRequestParts<App> for Call {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, app).await?;
+        let Some(Authenticated(caller)) = parts.extensions.get().cloned() else {
+            let detail = "credentials are missing";
+            return Err(ApiError::new(ErrorKind::Unauthenticated, detail));
+        };
         let Ok(links) = Links::from_request_parts(parts, app).await;
         Ok(Self {
             app: app.clone(),

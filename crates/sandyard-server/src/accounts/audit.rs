@@ -1,7 +1,8 @@
 //! `GET /audit`: the audit log, for admins.
 
-use crate::prelude::*;
 use sandyard_store::model::AuditEntry;
+
+use crate::prelude::*;
 
 /// Query of a list of audit entries.
 #[derive(Deserialize, IntoParams)]

@@ -5,7 +5,6 @@ use sandyard_auth::Tokens;
 use sandyard_core::{Role, Scope};
 
 use super::view::User;
-use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
 use crate::extract::{media_type, small_body};
@@ -218,7 +217,8 @@ pub(crate) struct Me {
     get, path = "/api/v1/auth/me", tag = "accounts",
     responses((status = 200, description = "Current user returned.", body = Me))
 )]
-pub(crate) async fn get_me(Authenticated(caller): Authenticated) -> Json<Me> {
+pub(crate) async fn get_me(call: Call) -> Json<Me> {
+    let caller = call.caller;
     Json(Me {
         username: caller.name.clone(),
         name: caller.name,

@@ -1,9 +1,10 @@
 //! Users and keys as responses show them.
 
-use crate::prelude::*;
 use sandyard_auth::UserView;
 use sandyard_core::{Role, Scope};
 use sandyard_store::model::ApiKey;
+
+use crate::prelude::*;
 
 /// User account.
 #[derive(Serialize, ToSchema)]

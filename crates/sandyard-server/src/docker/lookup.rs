@@ -1,9 +1,10 @@
 //! `GET /api/sandboxes` and `GET /api/sandboxes/{id}`.
 
-use crate::prelude::*;
 use sandyard_core::SandboxStatus;
 use sandyard_core::bounds::MAX_PROJECT;
 use sandyard_service::SandboxFilter;
+
+use crate::prelude::*;
 
 use super::view::Container;
 

@@ -1,7 +1,8 @@
 //! Sandboxes as this dialect shows them.
 
-use crate::prelude::*;
 use std::collections::BTreeMap;
+
+use crate::prelude::*;
 
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;

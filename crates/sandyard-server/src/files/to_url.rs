@@ -1,7 +1,8 @@
 //! Files that are sent to a URL.
 
-use crate::prelude::*;
 use reqwest::Body as OutgoingBody;
+
+use crate::prelude::*;
 
 use super::content::chunks_of;
 

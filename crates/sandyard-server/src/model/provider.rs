@@ -1,8 +1,9 @@
 //! The providers of this server, as answers show them.
 
-use crate::prelude::*;
 use sandyard_provider::Capabilities;
 use sandyard_service::ProviderView;
+
+use crate::prelude::*;
 
 /// Operations that a provider supports.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,7 +1,8 @@
 //! Templates as responses show them.
 
-use crate::prelude::*;
 use sandyard_service::Template;
+
+use crate::prelude::*;
 
 /// Template: what sandboxes start from.
 #[derive(Debug, Serialize, ToSchema)]

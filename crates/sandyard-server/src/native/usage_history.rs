@@ -1,7 +1,8 @@
 //! `GET /sandboxes/{id}/metrics/history`.
 
-use crate::prelude::*;
 use sandyard_provider::UsagePoint;
+
+use crate::prelude::*;
 
 /// Query of a usage history.
 #[derive(Deserialize, IntoParams)]

@@ -1,8 +1,9 @@
 //! Server-sent events.
 
-use crate::prelude::*;
 use std::convert::Infallible;
 use std::time::Duration;
+
+use crate::prelude::*;
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};

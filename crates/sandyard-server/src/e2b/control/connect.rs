@@ -1,7 +1,8 @@
 //! `POST /v2/sandboxes/{id}/connect`, `/sandboxes/{id}/connect` and `/sandboxes/{id}/resume`.
 
-use crate::prelude::*;
 use std::time::Duration;
+
+use crate::prelude::*;
 
 use sandyard_core::SandboxStatus;
 use sandyard_service::{ConnectRequest, TimeoutAction, TimeoutRequest};

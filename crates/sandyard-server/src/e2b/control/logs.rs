@@ -1,7 +1,8 @@
 //! `GET /v2/sandboxes/{id}/logs` and `GET /sandboxes/{id}/logs`.
 
-use crate::prelude::*;
 use std::collections::BTreeMap;
+
+use crate::prelude::*;
 
 use sandyard_service::{LogEntry, LogSource};
 

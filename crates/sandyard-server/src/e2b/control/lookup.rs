@@ -1,7 +1,8 @@
 //! `GET` and `DELETE /sandboxes/{id}`.
 
-use crate::prelude::*;
 use sandyard_core::SandboxStatus;
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam};
 use super::view::{DetailView, Names};

@@ -1,7 +1,8 @@
 //! `GET /sandboxes/{id}/metrics` and `GET /sandboxes/metrics`.
 
-use crate::prelude::*;
 use std::collections::BTreeMap;
+
+use crate::prelude::*;
 
 use sandyard_provider::UsagePoint;
 use sandyard_service::Sandbox;

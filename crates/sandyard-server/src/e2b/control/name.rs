@@ -1,10 +1,11 @@
 //! The sandbox that a path names.
 
-use crate::prelude::*;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use sandyard_core::{SandboxId, SandboxStatus};
 use sandyard_service::Sandbox;
+
+use crate::prelude::*;
 
 /// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]

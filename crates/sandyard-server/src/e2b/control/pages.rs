@@ -1,7 +1,8 @@
 //! Lists in pages: a header holds the token of the next page.
 
-use crate::prelude::*;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::prelude::*;
 
 /// Header with the token of the next page.
 const NEXT: HeaderName = HeaderName::from_static("x-next-token");

@@ -1,7 +1,8 @@
 //! `POST /sandboxes/{id}/pause`.
 
-use crate::prelude::*;
 use sandyard_core::SandboxStatus;
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam};
 

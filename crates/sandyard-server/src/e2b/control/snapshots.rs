@@ -2,8 +2,9 @@
 //!
 //! A snapshot keeps files, not memory.
 
-use crate::prelude::*;
 use sandyard_service::Snapshot;
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam, without_client};
 use super::{pages, template_name};

@@ -1,7 +1,8 @@
 //! `POST /sandboxes/{id}/timeout` and `/sandboxes/{id}/refreshes`.
 
-use crate::prelude::*;
 use std::time::Duration;
+
+use crate::prelude::*;
 
 use sandyard_core::SandboxStatus;
 use sandyard_service::{Expiry, Sandbox, TimeoutRequest};

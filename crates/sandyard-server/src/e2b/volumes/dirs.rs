@@ -1,7 +1,8 @@
 //! `/volumecontent/{id}/dir`: lists and creates folders.
 
-use crate::prelude::*;
 use axum::http::header;
+
+use crate::prelude::*;
 
 use super::entry::E2bVolumeEntry;
 use super::listing_slots::ListingSlots;

@@ -4,10 +4,11 @@
 //! that begin with a slash. Links are followed beforehand ([`super::real_path`]), since outside the volume they lead to files of the volume
 //! helper itself.
 
-use crate::prelude::*;
 use axum::body::Bytes;
 use sandyard_agent_client::{AgentClient, Output};
 use sandyard_provider::VOLUME_PATH;
+
+use crate::prelude::*;
 
 use super::entry::{E2bVolumeEntry, FORMAT, clean, read_all};
 use super::program::{process, run_options};
