@@ -213,16 +213,21 @@ pub(crate) fn error_response(status: StatusCode, body: ErrorBody) -> Response {
     response
 }
 
+/// An error and its causes, the outermost first.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
 /// Prints an error with its causes.
 struct Chain<'a>(&'a (dyn std::error::Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
-        let mut next = self.0.source();
-        while let Some(cause) = next {
+        for cause in chain(self.0).skip(1) {
             write!(f, ": {cause}")?;
-            next = cause.source();
         }
         Ok(())
     }

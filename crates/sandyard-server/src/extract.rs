@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::audit;
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
 use crate::listen::is_body_timeout;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
@@ -110,16 +110,11 @@ fn body_error(error: impl std::error::Error + 'static) -> ApiError {
     if is_body_timeout(&error) {
         return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
     }
-    if is_too_long(&error) {
+    if chain(&error).any(|error| error.is::<LengthLimitError>()) {
         return ApiError::new(ErrorKind::TooLarge, "the body exceeds the maximum size")
             .hint("send large files with upload-file, which streams");
     }
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
-}
-
-fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut chain = std::iter::successors(Some(error), |error| error.source());
-    chain.any(|error| error.is::<LengthLimitError>())
 }
 
 /// Reads the field out of serde's words: `…target type: a.b: invalid type…` or ``missing field `a` ``.

@@ -15,6 +15,7 @@ use sandyard_tls::roots;
 use super::reach::Reach;
 use super::resolver::{self, CheckedResolver, ClosedName, LookUp, PORT};
 use super::target;
+use crate::error::chain;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -153,12 +154,8 @@ fn unwilling(field: &'static str, url: &Url, status: StatusCode) -> ServiceError
 
 /// The host was not reached, or the resolver refused it.
 fn refused(field: &'static str, url: &Url, error: reqwest::Error) -> ServiceError {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
-    while let Some(at) = cause {
-        if at.is::<ClosedName>() {
-            return target::closed(field, url.host_str().unwrap_or_default());
-        }
-        cause = at.source();
+    if chain(&error).any(|cause| cause.is::<ClosedName>()) {
+        return target::closed(field, url.host_str().unwrap_or_default());
     }
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::TimedOut, "took too long")
