@@ -114,8 +114,7 @@ fn check(
         );
         return Err(ApiError::new(ErrorKind::Forbidden, detail).hint(hint));
     }
-    let schema = (tool.input)();
-    let properties = &schema["properties"];
+    let properties = (tool.input)();
     if let Some(name) = arguments
         .keys()
         .find(|name| properties.get(name.as_str()).is_none())
@@ -133,11 +132,10 @@ fn check(
             .hint(hint)
             .field(Some(name)));
     }
-    let required = schema["required"].as_array().into_iter().flatten();
-    for name in required.filter_map(Value::as_str) {
-        if arguments.get(name).is_none_or(Value::is_null) {
+    for name in tool.required {
+        if arguments.get(*name).is_none_or(Value::is_null) {
             let detail = format!("missing argument `{name}`");
-            return Err(ApiError::new(ErrorKind::Invalid, detail).field(Some(name.to_owned())));
+            return Err(ApiError::new(ErrorKind::Invalid, detail).field(Some((*name).to_owned())));
         }
     }
     Ok(())

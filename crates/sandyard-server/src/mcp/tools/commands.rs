@@ -12,7 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::bounds::MAX_ARGUMENT;
 use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, sandbox_id};
 use crate::model::command::run_request;
 use crate::prelude::*;
 use crate::stream::Child;
@@ -32,40 +32,36 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     effect: Effect::Destroys,
     is_open: true,
     input: || {
-        schema(
-            json!({
-                "sandbox_id": sandbox_id(),
-                "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
-                "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
-                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
-                "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
-                "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
-                "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
-            }),
-            &["sandbox_id", "command"],
-        )
+        json!({
+            "sandbox_id": sandbox_id(),
+            "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
+            "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
+            "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
+            "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
+            "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
+        })
     },
+    required: &["sandbox_id", "command"],
     output: Some(|| {
-        result(
-            json!({
-                "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
-                "stdout": {"type": "string"},
-                "stderr": {"type": "string"},
-                "truncated": {"type": "boolean", "description": "Whether output was left out"},
-                "timed_out": {"type": "boolean"},
-                "process_id": {"type": "integer"},
-                "duration_ms": {"type": "integer"},
-            }),
-            &[
-                "exit_code",
-                "stdout",
-                "stderr",
-                "truncated",
-                "timed_out",
-                "process_id",
-            ],
-        )
+        json!({
+            "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+            "truncated": {"type": "boolean", "description": "Whether output was left out"},
+            "timed_out": {"type": "boolean"},
+            "process_id": {"type": "integer"},
+            "duration_ms": {"type": "integer"},
+        })
     }),
+    output_required: &[
+        "exit_code",
+        "stdout",
+        "stderr",
+        "truncated",
+        "timed_out",
+        "process_id",
+    ],
     run: |call| Box::pin(run(call)),
 }];
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::actions::copies;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 use crate::prelude::*;
 
 pub(super) const TOOLS: [Tool; 2] = [
@@ -17,20 +17,14 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Adds,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
-                }),
-                &["sandbox_id", "name"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
+            })
         },
-        output: Some(|| {
-            result(
-                json!({"name": {"type": "string"}, "provider": {"type": "string"}}),
-                &["name", "provider"],
-            )
-        }),
+        required: &["sandbox_id", "name"],
+        output: Some(|| json!({"name": {"type": "string"}, "provider": {"type": "string"}})),
+        output_required: &["name", "provider"],
         run: |call| Box::pin(snapshot(call)),
     },
     Tool {
@@ -41,20 +35,14 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Adds,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
+            })
         },
-        output: Some(|| {
-            result(
-                json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}}),
-                &["sandbox_id", "status"],
-            )
-        }),
+        required: &["sandbox_id"],
+        output: Some(|| json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}})),
+        output_required: &["sandbox_id", "status"],
         run: |call| Box::pin(fork(call)),
     },
 ];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::actions::write_file;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::piece::{LineRange, NotText, Piece};
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 use crate::prelude::*;
 
 /// Largest file that is read at all.
@@ -26,27 +26,23 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": path(),
-                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
-                    "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
-                }),
-                &["sandbox_id", "path"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": path(),
+                "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
+                "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
+            })
         },
+        required: &["sandbox_id", "path"],
         output: Some(|| {
-            result(
-                json!({
-                    "content": {"type": "string"},
-                    "lines": {"type": "integer", "description": "How many lines the file has"},
-                    "truncated": {"type": "boolean", "description": "Whether there is more after this"},
-                    "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
-                }),
-                &["content", "lines", "truncated"],
-            )
+            json!({
+                "content": {"type": "string"},
+                "lines": {"type": "integer", "description": "How many lines the file has"},
+                "truncated": {"type": "boolean", "description": "Whether there is more after this"},
+                "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
+            })
         }),
+        output_required: &["content", "lines", "truncated"],
         run: |call| Box::pin(read(call)),
     },
     Tool {
@@ -57,16 +53,15 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Removes,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": path(),
-                    "content": {"type": "string", "description": "All of it"},
-                }),
-                &["sandbox_id", "path", "content"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": path(),
+                "content": {"type": "string", "description": "All of it"},
+            })
         },
-        output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
+        required: &["sandbox_id", "path", "content"],
+        output: Some(|| json!({"message": {"type": "string"}})),
+        output_required: &["message"],
         run: |call| Box::pin(write(call)),
     },
     Tool {
@@ -77,24 +72,20 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
-                    "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
+                "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "entries": {"type": "array", "items": {"type": "object"}},
-                    "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
-                }),
-                &["entries", "truncated"],
-            )
+            json!({
+                "entries": {"type": "array", "items": {"type": "object"}},
+                "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
+            })
         }),
+        output_required: &["entries", "truncated"],
         run: |call| Box::pin(list(call)),
     },
 ];

@@ -5,7 +5,7 @@ use sandyard_service::{LogEntry, SandboxFilter};
 use serde_json::{Value, json};
 
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 use crate::model::sandbox::{SandboxInfo, Status};
 use crate::model::template::TemplateList;
 use crate::prelude::*;
@@ -24,25 +24,21 @@ pub(super) const TOOLS: [Tool; 4] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
-                    "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
-                    "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
-                }),
-                &[],
-            )
+            json!({
+                "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
+                "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
+                "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
+            })
         },
+        required: &[],
         output: Some(|| {
-            result(
-                json!({
-                    "sandboxes": {"type": "array", "items": {"type": "object"}},
-                    "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
-                }),
-                &["sandboxes"],
-            )
+            json!({
+                "sandboxes": {"type": "array", "items": {"type": "object"}},
+                "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
+            })
         }),
+        output_required: &["sandboxes"],
         run: |call| Box::pin(list(call)),
     },
     Tool {
@@ -53,19 +49,18 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: || schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"]),
+        input: || json!({"sandbox_id": sandbox_id()}),
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "sandbox_id": {"type": "string"},
-                    "status": {"type": "string"},
-                    "template": {"type": "string"},
-                    "mcp_url": {"type": "string"},
-                    "vscode_url": {"type": "string"},
-                }),
-                &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
-            )
+            json!({
+                "sandbox_id": {"type": "string"},
+                "status": {"type": "string"},
+                "template": {"type": "string"},
+                "mcp_url": {"type": "string"},
+                "vscode_url": {"type": "string"},
+            })
         }),
+        output_required: &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
         run: |call| Box::pin(info(call)),
     },
     Tool {
@@ -76,23 +71,19 @@ pub(super) const TOOLS: [Tool; 4] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
-                    "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
-                }),
-                &["logs", "truncated"],
-            )
+            json!({
+                "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
+                "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
+            })
         }),
+        output_required: &["logs", "truncated"],
         run: |call| Box::pin(logs(call)),
     },
     Tool {
@@ -102,13 +93,10 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: || schema(json!({}), &[]),
-        output: Some(|| {
-            result(
-                json!({"templates": {"type": "array", "items": {"type": "object"}}}),
-                &["templates"],
-            )
-        }),
+        input: || json!({}),
+        required: &[],
+        output: Some(|| json!({"templates": {"type": "array", "items": {"type": "object"}}})),
+        output_required: &["templates"],
         run: |call| Box::pin(list_templates(call)),
     },
 ];

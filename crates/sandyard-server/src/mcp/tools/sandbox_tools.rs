@@ -36,16 +36,14 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            let tool = result(
+            let tool = schema(
                 json!({
                     "name": {"type": "string"},
                     "description": {"type": "string"},
@@ -53,11 +51,9 @@ pub(super) const TOOLS: [Tool; 2] = [
                 }),
                 &["name"],
             );
-            result(
-                json!({"tools": {"type": "array", "items": tool}}),
-                &["tools"],
-            )
+            json!({"tools": {"type": "array", "items": tool}})
         }),
+        output_required: &["tools"],
         run: |call| Box::pin(list(call)),
     },
     Tool {
@@ -68,16 +64,15 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Destroys,
         is_open: true,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
-                    "arguments": {"type": "object", "description": "Its arguments"},
-                }),
-                &["sandbox_id", "tool"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
+                "arguments": {"type": "object", "description": "Its arguments"},
+            })
         },
+        required: &["sandbox_id", "tool"],
         output: None,
+        output_required: &[],
         run: |call| Box::pin(call_tool(call)),
     },
 ];
