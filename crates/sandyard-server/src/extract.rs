@@ -11,7 +11,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
 use sandyard_core::bounds::MAX_IDEMPOTENCY_KEY;
 use sandyard_core::{ErrorKind, percent};
-use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, UNCOUNTED_BYTES};
+use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, ServiceResult, UNCOUNTED_BYTES};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
@@ -153,7 +153,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 }
 
 /// Decodes a name or value of a query.
-pub(crate) fn decode_query(text: &str) -> Result<String, ServiceError> {
+pub(crate) fn decode_query(text: &str) -> ServiceResult<String> {
     percent::decode_strict(&text.replace('+', " ")).ok_or_else(|| {
         ServiceError::invalid(
             "metadata",
@@ -209,7 +209,7 @@ async fn path_word<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> 
 }
 
 /// Lets through what can be the name of a sandbox, and notes it for the audit.
-pub(crate) fn sandbox_name(name: &str) -> Result<&str, ServiceError> {
+pub(crate) fn sandbox_name(name: &str) -> ServiceResult<&str> {
     if !is_plain(name) {
         return Err(ServiceError::no_sandbox(name));
     }

@@ -154,7 +154,7 @@ pub(crate) async fn create_sandbox(
     Ok(SandboxReply::new(&sandbox, &call, "Sandbox created"))
 }
 
-fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {
+fn check_alias(name: Option<&str>) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_good = |name: &str| {
         (1..=MAX_ALIAS).contains(&name.len())

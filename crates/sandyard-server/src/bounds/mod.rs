@@ -12,7 +12,7 @@ use sandyard_core::bounds::{
     MAX_MAP_ENTRIES, MAX_MAP_KEY, MAX_MAP_VALUE, MAX_PROVIDER, MAX_SECRET_NAME, MAX_VOLUME_NAME,
 };
 use sandyard_core::size::Size;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
@@ -96,12 +96,7 @@ impl LifeSeconds {
 }
 
 /// Checks the length of a text, in characters as JSON Schema counts them, and that it contains no NUL.
-pub(crate) fn text(
-    field: &'static str,
-    value: &str,
-    min: usize,
-    max: usize,
-) -> Result<(), ServiceError> {
+pub(crate) fn text(field: &'static str, value: &str, min: usize, max: usize) -> ServiceResult<()> {
     let length = value.chars().count();
     if !(min..=max).contains(&length) {
         return Err(ServiceError::invalid(
@@ -124,12 +119,12 @@ pub(crate) fn optional_text(
     value: Option<&str>,
     min: usize,
     max: usize,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     value.map_or(Ok(()), |value| text(field, value, min, max))
 }
 
 /// Checks the form of a provider's name. The service knows which providers exist.
-pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
+pub(crate) fn provider(name: Option<&str>) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_good =
         |name: &str| (1..=MAX_PROVIDER).contains(&name.len()) && name.bytes().all(is_plain);
@@ -145,17 +140,12 @@ pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
 }
 
 /// Checks a path inside a sandbox. The agent resolves the path inside the sandbox, so `..` cannot lead out of it.
-pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError> {
+pub(crate) fn path(field: &'static str, value: &str) -> ServiceResult<()> {
     text(field, value, 1, MAX_PATH)
 }
 
 /// Checks that a number lies between two bounds.
-pub(crate) fn number(
-    field: &'static str,
-    value: f64,
-    min: f64,
-    max: f64,
-) -> Result<(), ServiceError> {
+pub(crate) fn number(field: &'static str, value: f64, min: f64, max: f64) -> ServiceResult<()> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
@@ -166,12 +156,12 @@ pub(crate) fn number(
 }
 
 /// Checks the timeout of a command.
-pub(crate) fn command_seconds(seconds: f64) -> Result<(), ServiceError> {
+pub(crate) fn command_seconds(seconds: f64) -> ServiceResult<()> {
     number("timeout", seconds, 0.001, MAX_SECONDS as f64)
 }
 
 /// Checks environment variables.
-pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result<(), ServiceError> {
+pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> ServiceResult<()> {
     entries(field, env.len())?;
     for (name, value) in env {
         text(field, name, 1, MAX_MAP_KEY)?;
@@ -190,7 +180,7 @@ pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result
 pub(crate) fn secrets(
     field: &'static str,
     secrets: &BTreeMap<String, String>,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     env(field, secrets)?;
     secrets
         .values()
@@ -201,7 +191,7 @@ pub(crate) fn secrets(
 pub(crate) fn volumes(
     field: &'static str,
     volumes: &BTreeMap<String, String>,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     entries(field, volumes.len())?;
     for (path, name) in volumes {
         text(field, path, 1, MAX_MAP_KEY)?;
@@ -210,7 +200,7 @@ pub(crate) fn volumes(
     Ok(())
 }
 
-fn entries(field: &'static str, count: usize) -> Result<(), ServiceError> {
+fn entries(field: &'static str, count: usize) -> ServiceResult<()> {
     if count <= MAX_MAP_ENTRIES {
         return Ok(());
     }
@@ -233,7 +223,7 @@ pub(crate) enum MetadataValue {
 pub(crate) fn metadata(
     field: &'static str,
     metadata: BTreeMap<String, MetadataValue>,
-) -> Result<BTreeMap<String, String>, ServiceError> {
+) -> ServiceResult<BTreeMap<String, String>> {
     entries(field, metadata.len())?;
     metadata
         .into_iter()
@@ -253,7 +243,7 @@ pub(crate) fn metadata(
 /// Checks filters by metadata.
 pub(crate) fn metadata_filters(
     filters: BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, ServiceError> {
+) -> ServiceResult<BTreeMap<String, String>> {
     for (name, value) in &filters {
         text("metadata", name, 1, MAX_MAP_KEY)?;
         text("metadata", value, 0, 4096)?;
@@ -276,7 +266,7 @@ pub(crate) enum MemoryLimit {
 }
 
 impl MemoryLimit {
-    pub(crate) fn bytes(&self) -> Result<u64, ServiceError> {
+    pub(crate) fn bytes(&self) -> ServiceResult<u64> {
         match self {
             Self::Text(text) => text
                 .parse::<Size>()
@@ -291,7 +281,7 @@ impl MemoryLimit {
 }
 
 /// Parses the size of a disk.
-pub(crate) fn disk_bytes(text: &str) -> Result<u64, ServiceError> {
+pub(crate) fn disk_bytes(text: &str) -> ServiceResult<u64> {
     text.parse::<Size>()
         .map(|size| size.0)
         .map_err(|error| ServiceError::invalid("disk_limit", error.to_string()))
@@ -306,7 +296,7 @@ pub(crate) enum CpuLimit {
 }
 
 impl CpuLimit {
-    pub(crate) fn millis(&self) -> Result<u32, ServiceError> {
+    pub(crate) fn millis(&self) -> ServiceResult<u32> {
         let cores = match self {
             Self::Text(text) => text.trim().parse().map_err(|_| {
                 ServiceError::invalid(

@@ -47,7 +47,7 @@ pub(crate) struct CreateContainer {
 }
 
 impl CreateContainer {
-    fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
+    fn into_request(self, key: IdempotencyKey) -> ServiceResult<CreateRequest> {
         bounds::text("project_name", &self.project_name, 1, MAX_PROJECT)?;
         bounds::optional_text("image", self.image.as_deref(), 1, MAX_TEMPLATE)?;
         bounds::provider(self.provider.as_deref())?;
@@ -67,9 +67,7 @@ impl CreateContainer {
     }
 }
 
-fn ports(
-    ports_by_name: BTreeMap<String, HostPort>,
-) -> Result<BTreeMap<String, String>, ServiceError> {
+fn ports(ports_by_name: BTreeMap<String, HostPort>) -> ServiceResult<BTreeMap<String, String>> {
     let wrong = || {
         ServiceError::invalid(
             "ports",

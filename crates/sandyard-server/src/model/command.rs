@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sandyard_service::{Command, RunRequest, ServiceError};
+use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
 use serde::Deserialize;
 use utoipa::openapi::schema::{
     AnyOfBuilder, Array, ArrayBuilder, Object, ObjectBuilder, Schema, Type,
@@ -26,7 +26,7 @@ pub(crate) enum CommandText {
 }
 
 impl CommandText {
-    pub(crate) fn into_command(self) -> Result<Command, ServiceError> {
+    pub(crate) fn into_command(self) -> ServiceResult<Command> {
         match self {
             Self::Shell(text) => {
                 bounds::text("command", &text, 1, MAX_ARGUMENT)?;
@@ -44,7 +44,7 @@ pub(crate) fn run_request(
     env: Option<BTreeMap<String, String>>,
     user: Option<String>,
     timeout: Option<f64>,
-) -> Result<RunRequest, ServiceError> {
+) -> ServiceResult<RunRequest> {
     bounds::optional_text("cwd", cwd.as_deref(), 1, bounds::MAX_PATH)?;
     bounds::optional_text("user", user.as_deref(), 1, 64)?;
     let env = env.unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) fn run_request(
 }
 
 /// Checks a program and its arguments.
-pub(crate) fn argv(arguments: Vec<String>) -> Result<Vec<String>, ServiceError> {
+pub(crate) fn argv(arguments: Vec<String>) -> ServiceResult<Vec<String>> {
     if !(1..=MAX_ARGUMENTS).contains(&arguments.len()) || arguments[0].is_empty() {
         return Err(ServiceError::invalid(
             "command",

@@ -85,7 +85,7 @@ pub(crate) async fn list_sandboxes(
 }
 
 /// Parses the metadata filters of a query.
-fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
+fn metadata(query: &str) -> ServiceResult<BTreeMap<String, String>> {
     let mut filters = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -43,7 +43,7 @@ pub(crate) struct RunCommand {
 }
 
 impl RunCommand {
-    fn into_request(self) -> Result<RunRequest, ServiceError> {
+    fn into_request(self) -> ServiceResult<RunRequest> {
         let command = self.command.into_command()?;
         let request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         Ok(RunRequest {

@@ -63,7 +63,7 @@ pub(super) struct RunStreamBody {
 }
 
 impl RunBody {
-    fn into_request(self) -> Result<(RunRequest, Detach), ServiceError> {
+    fn into_request(self) -> ServiceResult<(RunRequest, Detach)> {
         let command = self.command.into_command()?;
         let request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         let detach = match self.detach {

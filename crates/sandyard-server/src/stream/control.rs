@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sandyard_agent_client::wire::process::{PtySize, Signal};
-use sandyard_service::{RunRequest, ServiceError};
+use sandyard_service::{RunRequest, ServiceError, ServiceResult};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub(super) struct Size {
 
 impl Size {
     /// Checks columns and rows.
-    pub(super) fn checked(self) -> Result<Self, ServiceError> {
+    pub(super) fn checked(self) -> ServiceResult<Self> {
         let range = 1..=MAX_SIDE;
         if range.contains(&self.cols) && range.contains(&self.rows) {
             return Ok(self);
@@ -52,7 +52,7 @@ pub(super) struct ExecRequest {
 }
 
 impl ExecRequest {
-    pub(super) fn into_request(self) -> Result<RunRequest, ServiceError> {
+    pub(super) fn into_request(self) -> ServiceResult<RunRequest> {
         let command = match (self.command, self.argv) {
             (Some(command), None) => command,
             (None, Some(argv)) => CommandText::Argv(argv),
@@ -124,7 +124,7 @@ const SIGNALS: [(&str, i32); 12] = [
 
 impl SignalName {
     /// Reads `SIGINT`, `int` or `2`.
-    pub(super) fn to_wire(&self) -> Result<Signal, ServiceError> {
+    pub(super) fn to_wire(&self) -> ServiceResult<Signal> {
         let unknown = || {
             ServiceError::invalid(
                 "signal",

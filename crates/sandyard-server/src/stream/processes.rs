@@ -60,7 +60,7 @@ pub(super) async fn list_processes(call: Call, name: SandboxName) -> Reply<Proce
 }
 
 /// The process id in a path.
-pub(super) fn pid_of(path_params: &RawPathParams) -> Result<u32, ServiceError> {
+pub(super) fn pid_of(path_params: &RawPathParams) -> ServiceResult<u32> {
     let pid = path_params.iter().find(|(name, _)| *name == "pid");
     let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
     pid.ok_or_else(no_process)

@@ -149,7 +149,7 @@ impl StateFilter {
 }
 
 /// The states that a query selects: one parameter with commas, or several. Without one, all are selected.
-fn states(query: &str) -> Result<Vec<StateFilter>, ServiceError> {
+fn states(query: &str) -> ServiceResult<Vec<StateFilter>> {
     let mut states = Vec::new();
     for value in query
         .split('&')
@@ -181,7 +181,7 @@ fn states(query: &str) -> Result<Vec<StateFilter>, ServiceError> {
 }
 
 /// Parses a time.
-fn read_time(text: &str) -> Result<i64, ServiceError> {
+fn read_time(text: &str) -> ServiceResult<i64> {
     text.parse::<jiff::Timestamp>()
         .map(jiff::Timestamp::as_millisecond)
         .map_err(|_| {

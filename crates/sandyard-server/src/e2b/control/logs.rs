@@ -124,12 +124,7 @@ pub(crate) async fn e2b_logs(
     Query(query): Query<LogsQuery>,
 ) -> Reply<Logs> {
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
-    let sandbox = name::existing(&call, &target.id).await?;
-    let service = call.service();
-    let lines = service
-        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
-        .await?;
-    let mut entries = lines.entries;
+    let mut entries = newest(&call, &target).await?;
     let is_backward = query.direction == Some(Direction::Backward);
     entries.retain(|entry| {
         let is_beyond = query.cursor.is_none_or(|cursor| match is_backward {
@@ -149,6 +144,14 @@ pub(crate) async fn e2b_logs(
     Ok(Json(Logs {
         logs: entries.iter().map(Line::from).collect(),
     }))
+}
+
+/// The newest lines of a sandbox's log, oldest first.
+async fn newest(call: &Call, target: &SandboxParam) -> ServiceResult<Vec<LogEntry>> {
+    let sandbox = name::existing(call, &target.id).await?;
+    let service = call.service();
+    let lines = service.logs(&call.caller, sandbox.id.as_str(), MAX_LINES);
+    Ok(lines.await?.entries)
 }
 
 /// The lines to read.
@@ -195,12 +198,7 @@ pub(crate) async fn e2b_logs_v1(
     target: SandboxParam,
     Query(query): Query<LogsQueryV1>,
 ) -> Reply<LogsV1> {
-    let sandbox = name::existing(&call, &target.id).await?;
-    let service = call.service();
-    let lines = service
-        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
-        .await?;
-    let mut entries = lines.entries;
+    let mut entries = newest(&call, &target).await?;
     let start_ms = query.start.map_or(0, |start| start.0);
     entries.retain(|entry| entry.at_ms >= start_ms);
     entries.truncate(query.limit.map_or(MAX_LINES, |limit| limit.0 as usize));

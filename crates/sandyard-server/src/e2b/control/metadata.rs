@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_service::ServiceError;
+use sandyard_service::ServiceResult;
 
 use crate::bounds;
 use crate::extract::decode_query;
 
 /// Parses the labels.
-pub(crate) fn read(parameter: &str) -> Result<BTreeMap<String, String>, ServiceError> {
+pub(crate) fn read(parameter: &str) -> ServiceResult<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for pair in parameter.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -28,7 +28,7 @@ pub(crate) fn cut<T>(
     name: impl Fn(&T) -> &str,
     limit: usize,
     after: Option<&str>,
-) -> Result<(Vec<T>, Option<String>), ServiceError> {
+) -> ServiceResult<(Vec<T>, Option<String>)> {
     if let Some(after) = after {
         let last = items.iter().position(|item| name(item) == after);
         let last = last.ok_or_else(|| {

@@ -125,7 +125,7 @@ fn refuse_if(
     entry: Option<&E2bVolumeEntry>,
     kind: E2bVolumeEntryType,
     requirement: &str,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     match entry.is_some_and(|entry| entry.kind == kind) {
         true => Err(ServiceError::invalid("path", requirement)),
         false => Ok(()),

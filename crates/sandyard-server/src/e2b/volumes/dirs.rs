@@ -42,7 +42,7 @@ pub(super) struct MakeQuery {
 }
 
 impl MakeQuery {
-    pub(super) fn attributes(&self) -> Result<Attributes, ServiceError> {
+    pub(super) fn attributes(&self) -> ServiceResult<Attributes> {
         Attributes {
             uid: self.uid,
             gid: self.gid,

@@ -31,7 +31,7 @@ pub(super) struct Attributes {
 
 impl Attributes {
     /// Checks that the ids and the mode are in range.
-    pub(super) fn check(self) -> Result<Self, ServiceError> {
+    pub(super) fn check(self) -> ServiceResult<Self> {
         for (field, id) in [("uid", self.uid), ("gid", self.gid)] {
             if id.is_some_and(|id| id > MAX_ID) {
                 return Err(ServiceError::invalid(
@@ -82,7 +82,7 @@ impl VolumePath {
     }
 
     /// The path as the agent sees it, with links followed. Fails if it leads out of the volume.
-    pub(super) fn path_in_sandbox(&self) -> Result<String, ServiceError> {
+    pub(super) fn path_in_sandbox(&self) -> ServiceResult<String> {
         self.real.end(&self.path)
     }
 

@@ -77,7 +77,7 @@ struct Run {
 }
 
 impl Run {
-    fn into_request(self) -> Result<RunRequest, ServiceError> {
+    fn into_request(self) -> ServiceResult<RunRequest> {
         bounds::text("command", &self.command, 1, MAX_ARGUMENT)?;
         let command = Command::Shell(self.command);
         run_request(command, self.cwd, self.env, self.user, self.timeout)
