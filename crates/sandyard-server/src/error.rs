@@ -71,8 +71,11 @@ impl From<Option<Box<PartialOutput>>> for PartialOutputFields {
     }
 }
 
+/// A result whose failure is a failed request.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
 /// What most handlers return.
-pub(crate) type Reply<T> = Result<Json<T>, ApiError>;
+pub(crate) type Reply<T> = ApiResult<Json<T>>;
 
 /// A failed request.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::audit;
-use crate::error::{ApiError, chain};
+use crate::error::{ApiError, ApiResult, chain};
 use crate::listen::is_body_timeout;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
@@ -26,7 +26,7 @@ pub(crate) struct Body<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
         let request = match is_json(request.headers()) {
             true => collected(request).await?,
             false => request,
@@ -51,7 +51,7 @@ pub(crate) struct OptionalBody<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
         let request = collected(request).await?;
         if request.body().is_end_stream() {
             return Ok(Self(T::default()));
@@ -67,7 +67,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The same request with its body in memory, which is accounted for until the request is answered.
-async fn collected(request: Request) -> Result<Request, ApiError> {
+async fn collected(request: Request) -> ApiResult<Request> {
     let memory = request.extensions().get::<RequestMemory>().cloned();
     let (parts, body) = request.with_limited_body().into_parts();
     let bytes = match memory {
@@ -81,10 +81,7 @@ async fn collected(request: Request) -> Result<Request, ApiError> {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMemory(pub(crate) Arc<MemoryHold>);
 
-async fn collect(
-    mut body: axum::body::Body,
-    memory: &MemoryHold,
-) -> Result<bytes::Bytes, ApiError> {
+async fn collect(mut body: axum::body::Body, memory: &MemoryHold) -> ApiResult<bytes::Bytes> {
     let mut content = Vec::new();
     // All at once where the length is known: two requests that wait for each other's half would never end.
     let announced = body.size_hint().exact().unwrap_or(0);
@@ -140,7 +137,7 @@ pub(crate) struct Query<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         axum::extract::Query::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Query(query)| Self(query))
@@ -169,7 +166,7 @@ pub(crate) struct PathName(pub String);
 impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         match path_word(parts, state, "name").await {
             Some(word) if is_plain(&word) => {
                 audit::note_target(&word);
@@ -195,7 +192,7 @@ pub(crate) struct SandboxName {
 impl<S: Send + Sync> FromRequestParts<S> for SandboxName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let id = path_word(parts, state, "id").await.unwrap_or_default();
         sandbox_name(&id)?;
         Ok(Self { id })
@@ -240,7 +237,7 @@ pub(crate) struct IdempotencyKey {
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Self> {
         let Some(value) = parts.headers.get("idempotency-key") else {
             return Ok(Self::default());
         };
@@ -274,7 +271,7 @@ pub(crate) async fn small_body(
     body: axum::body::Body,
     max: usize,
     memory: Option<RequestMemory>,
-) -> Result<bytes::Bytes, ApiError> {
+) -> ApiResult<bytes::Bytes> {
     let body = axum::body::Body::new(http_body_util::Limited::new(body, max));
     match memory {
         Some(RequestMemory(memory)) => collect(body, &memory).await,
@@ -287,7 +284,7 @@ pub(crate) async fn reserve(
     content: &mut Vec<u8>,
     memory: &MemoryHold,
     length: usize,
-) -> Result<(), ApiError> {
+) -> ApiResult<()> {
     if length > UNCOUNTED_BYTES {
         let more = length.saturating_sub(memory.bytes());
         memory.grow(more, MEMORY_WAIT).await?;

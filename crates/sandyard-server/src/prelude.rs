@@ -10,6 +10,6 @@ pub(crate) use utoipa::{IntoParams, ToSchema};
 
 pub(crate) use crate::bounds::{self, BoundedInt};
 pub(crate) use crate::call::Call;
-pub(crate) use crate::error::{ApiError, Reply};
+pub(crate) use crate::error::{ApiError, ApiResult, Reply};
 pub(crate) use crate::extract::{Body, OptionalBody, PathName, Query, SandboxName, sandbox_name};
 pub(crate) use crate::time::{iso, optional_iso};

@@ -139,7 +139,7 @@ async fn log_in(
     Ok(Json(LoginReply::new(app, tokens?)))
 }
 
-async fn body_of(request: Request) -> Result<Login, ApiError> {
+async fn body_of(request: Request) -> ApiResult<Login> {
     let (parts, body) = request.into_parts();
     let bytes = small_body(body, MAX_LOGIN, None).await?;
     if bytes.is_empty() {

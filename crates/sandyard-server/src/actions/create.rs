@@ -87,7 +87,7 @@ impl CreateSandbox {
         self,
         key: IdempotencyKey,
         defaults: PolicyDefaults,
-    ) -> Result<CreateRequest, ApiError> {
+    ) -> ApiResult<CreateRequest> {
         let template = self
             .template_id
             .or(self.sandbox_template_id)
@@ -147,7 +147,7 @@ pub(crate) async fn create_sandbox(
     call: &Call,
     key: IdempotencyKey,
     request: CreateSandbox,
-) -> Result<SandboxReply, ApiError> {
+) -> ApiResult<SandboxReply> {
     let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
     let sandbox = call.service().create(&call.caller, request).await?;
     audit::note_target(sandbox.id.as_str());

@@ -37,7 +37,7 @@ pub(crate) struct PortReply {
 }
 
 /// Wakes the sandbox and gives the URL of a port. Nothing needs to listen there yet.
-pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> Result<PortReply, ApiError> {
+pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> ApiResult<PortReply> {
     let live = call.live(&request.sandbox_id).await?;
     let port = request.port.get();
     let id = &live.sandbox.id;

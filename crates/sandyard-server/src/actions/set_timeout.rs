@@ -34,10 +34,7 @@ pub(crate) struct TimeoutReply {
 }
 
 /// Sets the timeout and tells when it ends.
-pub(crate) async fn set_timeout(
-    call: &Call,
-    request: SetTimeout,
-) -> Result<TimeoutReply, ApiError> {
+pub(crate) async fn set_timeout(call: &Call, request: SetTimeout) -> ApiResult<TimeoutReply> {
     let name = sandbox_name(&request.sandbox_id)?;
     let Some(timeout) = request.timeout_seconds.or(request.timeout) else {
         return Err(

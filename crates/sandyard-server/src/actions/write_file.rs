@@ -22,7 +22,7 @@ pub(crate) struct WriteFile {
 }
 
 /// Writes the file, with the folders above it.
-pub(crate) async fn write_file(call: &Call, request: WriteFile) -> Result<Done, ApiError> {
+pub(crate) async fn write_file(call: &Call, request: WriteFile) -> ApiResult<Done> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let Some(content) = request.content else {

@@ -153,7 +153,7 @@ pub(crate) async fn create_container(
     Ok(Json(sandbox.into()))
 }
 
-async fn make_workspace(call: &Call, sandbox: &Sandbox) -> Result<(), ApiError> {
+async fn make_workspace(call: &Call, sandbox: &Sandbox) -> ApiResult<()> {
     let live = call.live(sandbox.id.as_str()).await?;
     workspace::ensure(call, &live).await
 }

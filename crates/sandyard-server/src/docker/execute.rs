@@ -49,7 +49,7 @@ pub(crate) async fn execute_in_container(
     call: Call,
     name: SandboxName,
     Body(request): Body<Execute>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let command = argv(request.command)?;
     let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
     bounds::path("workdir", &workdir)?;

@@ -95,7 +95,7 @@ pub(super) async fn copy_to(file: OpenFile, body: Body) -> Reply<Done> {
     post, path = "/api/sandboxes/{id}/copy-from", tag = "docker", params(SandboxName, FileQuery),
     responses((status = 200, description = "Archive returned.", content_type = "application/x-tar"))
 )]
-pub(super) async fn copy_from(file: OpenFile) -> Result<Response, ApiError> {
+pub(super) async fn copy_from(file: OpenFile) -> ApiResult<Response> {
     let OpenFile {
         call, live, query, ..
     } = file;

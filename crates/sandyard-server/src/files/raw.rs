@@ -36,7 +36,7 @@ pub(super) struct OpenFile {
 impl FromRequestParts<App> for OpenFile {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
         let call = Call::from_request_parts(parts, app).await?;
         let name = SandboxName::from_request_parts(parts, app).await?;
         let Query(query) = Query::<FileQuery>::from_request_parts(parts, app).await?;
@@ -67,7 +67,7 @@ pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
     get, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
     responses((status = 200, description = "File content returned.", content_type = "application/octet-stream"))
 )]
-pub(super) async fn get_file(file: OpenFile) -> Result<Response, ApiError> {
+pub(super) async fn get_file(file: OpenFile) -> ApiResult<Response> {
     let path = file.query.path;
     let content = file.agent.read_file(&path).await?;
     Ok(send_file(file.live, content, &path))

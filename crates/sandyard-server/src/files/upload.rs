@@ -105,7 +105,7 @@ struct Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+    async fn next(&mut self) -> ApiResult<Option<Bytes>> {
         let chunk = self.field.chunk().await;
         let chunk = chunk.map_err(|error| broken(&error, &self.progress))?;
         self.progress.reset();
@@ -144,10 +144,7 @@ async fn write(call: &Call, target: UploadQuery, file: Chunks<'_>) -> Reply<File
 }
 
 /// Moves the content of a field into a queue. A form that breaks off makes the writer fail, so that no half file stays.
-async fn forward(
-    mut file: Chunks<'_>,
-    queue: mpsc::Sender<io::Result<Bytes>>,
-) -> Result<(), ApiError> {
+async fn forward(mut file: Chunks<'_>, queue: mpsc::Sender<io::Result<Bytes>>) -> ApiResult<()> {
     loop {
         match file.next().await {
             Ok(Some(chunk)) => {
@@ -166,7 +163,7 @@ async fn forward(
 }
 
 /// Reads a short field.
-async fn text(mut field: Chunks<'_>, name: &'static str) -> Result<String, ApiError> {
+async fn text(mut field: Chunks<'_>, name: &'static str) -> ApiResult<String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = field.next().await? {
         if bytes.len() + chunk.len() > MAX_FIELD {

@@ -37,7 +37,7 @@ struct Cancelled {
 }
 
 /// Takes one message and answers it.
-pub(super) async fn serve(call: Call, request: Request) -> Result<Response, ApiError> {
+pub(super) async fn serve(call: Call, request: Request) -> ApiResult<Response> {
     if *request.method() == Method::DELETE {
         // The end of a conversation. There is nothing to forget.
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -20,7 +20,7 @@ use super::tools;
 use crate::app::App;
 use crate::audit;
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Instructions for every model that connects.
 const INSTRUCTIONS: &str = "Sandyard gives you isolated Linux sandboxes. Begin with `sandbox_create` (or `sandbox_list` to find \
@@ -101,11 +101,7 @@ async fn answer(tool: &Tool, call: ToolCall) -> (CallToolResult, u16) {
 }
 
 /// Refuses what the caller may not, and arguments that the tool does not have.
-fn check(
-    tool: &Tool,
-    caller: &Caller,
-    arguments: &rmcp::model::JsonObject,
-) -> Result<(), ApiError> {
+fn check(tool: &Tool, caller: &Caller, arguments: &rmcp::model::JsonObject) -> ApiResult<()> {
     if !caller.has(tool.scope) {
         let detail = format!("these credentials lack the scope `{}`", tool.scope);
         let hint = format!(

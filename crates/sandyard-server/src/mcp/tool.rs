@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::outcome::Outcome;
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::tool_server::Progress as ProgressReport;
 
 /// How long a notification waits for a client that does not read.
@@ -52,7 +52,7 @@ pub(super) struct Tool {
     /// The schemas of the fields of its structured result, if that has one form, and the names of those that are always there.
     pub(super) output: Option<fn() -> Value>,
     pub(super) output_required: &'static [&'static str],
-    pub(super) run: fn(ToolCall) -> BoxFuture<'static, Result<Outcome, ApiError>>,
+    pub(super) run: fn(ToolCall) -> BoxFuture<'static, ApiResult<Outcome>>,
 }
 
 impl Tool {
@@ -105,7 +105,7 @@ impl Deref for ToolCall {
 
 impl ToolCall {
     /// Reads the arguments.
-    pub(super) fn read<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+    pub(super) fn read<T: DeserializeOwned>(&mut self) -> ApiResult<T> {
         let arguments = std::mem::take(&mut self.arguments);
         serde_json::from_value(Value::Object(arguments))
             .map_err(|error| ApiError::new(ErrorKind::Invalid, error.to_string()))

@@ -143,7 +143,7 @@ pub(crate) async fn list_flows(
     Query(query): Query<FlowQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let sandbox = call.inspect(&name.id).await?;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
     if query.follow.unwrap_or(false) || stream::wants_events(&headers) {

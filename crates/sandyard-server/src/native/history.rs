@@ -81,7 +81,7 @@ pub(crate) async fn list_events(
     Query(query): Query<EventQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let sandbox = call.inspect(&name.id).await?;
     let filter = EventFilter {
         sandbox_id: Some(sandbox.id),

@@ -36,7 +36,7 @@ pub(crate) struct PortName {
 impl<S: Send + Sync> FromRequestParts<S> for PortName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let parameters = RawPathParams::from_request_parts(parts, state).await;
         let parameters = parameters.map_err(|_| ServiceError::no_sandbox("-"))?;
         let parameter = |name| {

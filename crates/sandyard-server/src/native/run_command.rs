@@ -111,7 +111,7 @@ pub(crate) async fn run_command(
     shutdown: Shutdown,
     headers: HeaderMap,
     Body(request): Body<RunCommand>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let name = sandbox_name(&request.sandbox_id)?.to_owned();
     let is_background = request.background.unwrap_or(false);
     let request = request.into_request()?;

@@ -26,7 +26,7 @@ pub(crate) struct PutSecret {
 }
 
 impl PutSecret {
-    fn into_request(self, name: String) -> Result<SecretRequest, ApiError> {
+    fn into_request(self, name: String) -> ApiResult<SecretRequest> {
         bounds::text("value", &self.value, 1, MAX_SECRET_BYTES)?;
         bounds::optional_text("placeholder", self.placeholder.as_deref(), 8, 200)?;
         if self.hosts.is_empty() || self.hosts.len() > MAX_SECRET_HOSTS {
@@ -40,8 +40,7 @@ impl PutSecret {
                 invalid_entry(format!("hosts[{at}]"), error.to_string())
             })
         };
-        let hosts: Result<Vec<BoundHost>, ApiError> =
-            self.hosts.iter().enumerate().map(read).collect();
+        let hosts: ApiResult<Vec<BoundHost>> = self.hosts.iter().enumerate().map(read).collect();
         Ok(SecretRequest {
             name,
             value: SecretText::new(self.value),

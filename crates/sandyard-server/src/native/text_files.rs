@@ -47,10 +47,7 @@ pub(crate) struct FileContent {
     post, path = "/sandboxes/read-file", tag = "files", request_body = ReadFile,
     responses((status = 200, description = "File content returned.", body = FileContent))
 )]
-pub(crate) async fn read_file(
-    call: Call,
-    Body(request): Body<ReadFile>,
-) -> Result<Response, ApiError> {
+pub(crate) async fn read_file(call: Call, Body(request): Body<ReadFile>) -> ApiResult<Response> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let live = call.live(name).await?;

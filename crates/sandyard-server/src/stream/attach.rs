@@ -50,7 +50,7 @@ pub(super) async fn attach_process(
     Query(query): Query<AttachQuery>,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let pid = pid_of(&path_params)?;
     bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;

@@ -87,7 +87,7 @@ pub(super) async fn run_command_stream(
     call: Call,
     shutdown: Shutdown,
     Body(body): Body<RunStreamBody>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let (request, detach) = body.run.into_request()?;
     let live = call.live(&body.sandbox_id).await?;
     command_events(&call, live, request, detach, shutdown).await
@@ -105,7 +105,7 @@ pub(super) async fn run_in_sandbox(
     name: SandboxName,
     shutdown: Shutdown,
     Body(body): Body<RunBody>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let (request, detach) = body.into_request()?;
     let live = call.live(&name.id).await?;
     command_events(&call, live, request, detach, shutdown).await
@@ -122,7 +122,7 @@ pub(crate) async fn command_events(
     request: RunRequest,
     detach: Detach,
     shutdown: Shutdown,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let started_at = Instant::now();
     let timeout = match detach {
         Detach::No => Some(call.service().foreground_timeout(request.timeout)?),

@@ -33,7 +33,7 @@ pub(crate) async fn follow_events<V>(
     view: V,
     headers: &HeaderMap,
     shutdown: Shutdown,
-) -> Result<Response, ApiError>
+) -> ApiResult<Response>
 where
     V: Fn(Event) -> Option<StreamedEvent> + Send + Sync + 'static,
 {

@@ -32,7 +32,7 @@ pub(super) async fn exec(
     name: SandboxName,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let live = call.live(&name.id).await?;
     Ok(

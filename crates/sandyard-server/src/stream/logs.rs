@@ -66,7 +66,7 @@ pub(super) async fn read_logs(
     Query(query): Query<LogQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let tail = query.tail.map_or(DEFAULT_TAIL, |tail| tail.0 as usize);
     let after = query.after.map(|after| after.0.unsigned_abs());
     let service = call.service();

@@ -55,7 +55,7 @@ pub(super) async fn open_pty(
     Query(query): Query<PtyQuery>,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let request = query.into_request()?;
     let live = call.live(&name.id).await?;

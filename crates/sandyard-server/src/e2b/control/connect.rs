@@ -42,7 +42,7 @@ pub(crate) async fn e2b_connect(
     call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Connect>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ConnectRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
@@ -84,7 +84,7 @@ pub(crate) async fn e2b_resume(
     call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Resume>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(

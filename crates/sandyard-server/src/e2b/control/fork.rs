@@ -48,7 +48,7 @@ pub(crate) async fn e2b_fork(
     call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Fork>,
-) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
+) -> ApiResult<(StatusCode, Json<Vec<Forked>>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ForkRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),

@@ -61,7 +61,7 @@ pub(crate) async fn e2b_list(
     call: Call,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
-) -> Result<pages::ItemPage<ListedView>, ApiError> {
+) -> ApiResult<pages::ItemPage<ListedView>> {
     let states = states(raw.as_deref().unwrap_or_default())?;
     let template = match query.template.as_deref() {
         Some(text) => Some(template_name::resolve(&call, text).await?.name),

@@ -19,7 +19,7 @@ pub(crate) struct SandboxParam {
 impl<S: Send + Sync> FromRequestParts<S> for SandboxParam {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         let Ok(Path(text)) = path else {
             return Err(ServiceError::no_sandbox("").into());

@@ -42,7 +42,7 @@ impl Network {
         self,
         allow_internet_access: Option<bool>,
         defaults: PolicyDefaults,
-    ) -> Result<Option<NetworkPolicy>, ApiError> {
+    ) -> ApiResult<Option<NetworkPolicy>> {
         if self.egress_proxy.is_some() {
             return Err(unavailable(
                 "network.egressProxy",
@@ -168,7 +168,7 @@ pub(crate) async fn e2b_set_network(
     call: Call,
     target: SandboxParam,
     Body(update): Body<NetworkUpdate>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = name::existing(&call, &target.id).await?;
     let before = call.service().policy_of(&sandbox)?;
     let defaults = PolicyDefaults::from(&call.app);

@@ -29,7 +29,7 @@ pub(crate) async fn e2b_pause(
     call: Call,
     target: SandboxParam,
     OptionalBody(options): OptionalBody<Pause>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = name::existing(&call, &target.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {

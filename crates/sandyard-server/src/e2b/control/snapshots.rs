@@ -60,7 +60,7 @@ pub(crate) async fn e2b_snapshot(
     call: Call,
     target: SandboxParam,
     OptionalBody(new): OptionalBody<NewSnapshot>,
-) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SnapshotView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     let name = new.name;
     let alias = name.as_deref().map(template_name::plain);
@@ -100,7 +100,7 @@ pub(crate) struct SnapshotsQuery {
 pub(crate) async fn e2b_list_snapshots(
     call: Call,
     Query(query): Query<SnapshotsQuery>,
-) -> Result<pages::ItemPage<SnapshotView>, ApiError> {
+) -> ApiResult<pages::ItemPage<SnapshotView>> {
     bounds::optional_text("name", query.name.as_deref(), 1, 512)?;
     let of = query.sandbox_id.as_deref().map(without_client);
     let mut snapshots = call.service().snapshots(&call.caller, of).await?;

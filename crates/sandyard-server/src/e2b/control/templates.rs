@@ -177,7 +177,7 @@ pub(crate) struct TemplatesQuery {
 pub(crate) async fn e2b_list_templates_v2(
     call: Call,
     Query(query): Query<TemplatesQuery>,
-) -> Result<pages::ItemPage<TemplateView>, ApiError> {
+) -> ApiResult<pages::ItemPage<TemplateView>> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let templates = all(&call).await?;
     let limit = query
@@ -245,7 +245,7 @@ pub(crate) async fn e2b_find_template(call: Call, PathName(name): PathName) -> R
 pub(crate) async fn e2b_delete_template(
     call: Call,
     PathName(name): PathName,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let real = template_name::resolve(&call, &name).await?;
     let provider = real.provider.as_deref();
     let service = call.service();

@@ -30,7 +30,7 @@ pub(crate) async fn e2b_set_timeout(
     call: Call,
     target: SandboxParam,
     Body(request): Body<SetTimeout>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = running(&call, &target.id).await?;
     let request = TimeoutRequest {
         timeout: duration(request.timeout),
@@ -63,7 +63,7 @@ pub(crate) async fn e2b_refresh(
     call: Call,
     target: SandboxParam,
     OptionalBody(request): OptionalBody<Refresh>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = running(&call, &target.id).await?;
     let duration = request.duration;
     let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());

@@ -26,7 +26,7 @@ pub(super) async fn e2b_read_volume_file(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     let file = match target.agent.read_file(&target.path_in_sandbox()?).await {
         Err(error) if error.is_not_found() => return Err(target.not_found().into()),
@@ -55,7 +55,7 @@ pub(super) async fn e2b_write_volume_file(
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
     body: Body,
-) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+) -> ApiResult<(StatusCode, Json<E2bVolumeEntry>)> {
     let attributes = query.attributes()?;
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     let path_in_sandbox = target.path_in_sandbox()?;

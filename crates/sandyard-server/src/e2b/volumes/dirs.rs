@@ -64,7 +64,7 @@ pub(super) async fn e2b_list_volume_dir(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<ListQuery>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let depth = query.depth.unwrap_or(1).max(1);
     if depth > MAX_DEPTH {
         let message = format!("`depth` must be at most {MAX_DEPTH} (got {depth})");
@@ -90,7 +90,7 @@ pub(super) async fn e2b_make_volume_dir(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
-) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+) -> ApiResult<(StatusCode, Json<E2bVolumeEntry>)> {
     let attributes = query.attributes()?;
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     target

@@ -82,7 +82,7 @@ pub(super) async fn e2b_remove_volume_path(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     target.remove().await?;
     Ok(StatusCode::NO_CONTENT)

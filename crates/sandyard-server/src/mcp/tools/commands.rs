@@ -84,7 +84,7 @@ impl Run {
     }
 }
 
-async fn run(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn run(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Run = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?.to_owned();
     let is_background = asked.background.unwrap_or(false);
@@ -139,7 +139,7 @@ async fn follow(
     mut child: Child,
     started_at: Instant,
     mut progress: Progress,
-) -> Result<Outcome, ApiError> {
+) -> ApiResult<Outcome> {
     let mut transcript = Transcript::default();
     let pid = child.pid();
     let mut ticks = ticks();

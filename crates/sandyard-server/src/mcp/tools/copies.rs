@@ -48,7 +48,7 @@ pub(super) const TOOLS: [Tool; 2] = [
 ];
 
 /// Removes the argument that names the sandbox.
-fn take_sandbox_id(call: &mut ToolCall) -> Result<String, ApiError> {
+fn take_sandbox_id(call: &mut ToolCall) -> ApiResult<String> {
     let argument = call.arguments.remove("sandbox_id");
     let id = argument
         .as_ref()
@@ -57,14 +57,14 @@ fn take_sandbox_id(call: &mut ToolCall) -> Result<String, ApiError> {
     Ok(sandbox_name(id)?.to_owned())
 }
 
-async fn snapshot(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn snapshot(mut call: ToolCall) -> ApiResult<Outcome> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
     let template = copies::snapshot_sandbox(&call, &name, request).await?;
     Ok(Outcome::of(&template))
 }
 
-async fn fork(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn fork(mut call: ToolCall) -> ApiResult<Outcome> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
     let reply = copies::fork_sandbox(&call, &name, request).await?;

@@ -102,7 +102,7 @@ struct Read {
     limit: Option<BoundedInt<1, 1_000_000_000>>,
 }
 
-async fn read(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn read(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Read = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::path("path", &asked.path)?;
@@ -127,7 +127,7 @@ async fn read(mut call: ToolCall) -> Result<Outcome, ApiError> {
 }
 
 /// Goes through a file for a piece of it; all of it, since how many lines there are is told too.
-async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineRange, ApiError> {
+async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> ApiResult<LineRange> {
     let too_large = || {
         let detail = format!("`{path}` is over {} MiB", MAX_FILE >> 20);
         ApiError::new(ErrorKind::TooLarge, detail)
@@ -152,7 +152,7 @@ async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineR
     })
 }
 
-async fn write(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn write(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let done = write_file::write_file(&call, request).await?;
     Ok(Outcome::of(&done))
@@ -165,7 +165,7 @@ struct List {
     depth: Option<BoundedInt<1, 8>>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let path = asked.path.unwrap_or_else(|| ".".to_owned());

@@ -109,7 +109,7 @@ struct List {
     cursor: Option<String>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     bounds::optional_text("cursor", asked.cursor.as_deref(), 1, 256)?;
     let filter = SandboxFilter {
@@ -147,7 +147,7 @@ fn brief(info: SandboxInfo) -> Value {
     Value::Object(pairs.filter(|(_, value)| !value.is_null()).collect())
 }
 
-async fn info(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn info(mut call: ToolCall) -> ApiResult<Outcome> {
     let arguments: Value = call.read()?;
     let name = sandbox_name(arguments["sandbox_id"].as_str().unwrap_or_default())?;
     let sandbox = call.inspect(name).await?;
@@ -160,7 +160,7 @@ struct Logs {
     lines: Option<BoundedInt<1, 1000>>,
 }
 
-async fn logs(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn logs(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Logs = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let lines = asked.lines.map_or(LINES, |lines| lines.0 as usize);
@@ -189,7 +189,7 @@ fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
     lines
 }
 
-async fn list_templates(call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list_templates(call: ToolCall) -> ApiResult<Outcome> {
     let list = call.service().templates(&call.caller).await?;
     Ok(Outcome::of(&TemplateList::from(list)))
 }

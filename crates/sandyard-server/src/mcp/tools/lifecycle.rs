@@ -126,7 +126,7 @@ fn sandbox_output() -> Value {
     })
 }
 
-async fn create_sandbox(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn create_sandbox(mut call: ToolCall) -> ApiResult<Outcome> {
     call.rename("memory", "memory_limit");
     call.rename("cpu", "cpu_limit");
     call.rename("disk", "disk_limit");
@@ -137,7 +137,7 @@ async fn create_sandbox(mut call: ToolCall) -> Result<Outcome, ApiError> {
     Ok(Outcome::of(&reply))
 }
 
-async fn pause(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn pause(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.service().pause(&call.caller, name, None).await?;
@@ -148,7 +148,7 @@ async fn pause(mut call: ToolCall) -> Result<Outcome, ApiError> {
     )))
 }
 
-async fn resume(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn resume(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.service().resume(&call.caller, name).await?;
@@ -159,13 +159,13 @@ async fn resume(mut call: ToolCall) -> Result<Outcome, ApiError> {
     )))
 }
 
-async fn timeout(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn timeout(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let reply = set_timeout::set_timeout(&call, request).await?;
     Ok(Outcome::of(&reply))
 }
 
-async fn delete(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn delete(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let service = call.service();
     let sandbox = service

@@ -4,7 +4,7 @@ use sandyard_core::Scope;
 use serde_json::json;
 
 use crate::actions::expose_port;
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 
@@ -35,7 +35,7 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     run: |call| Box::pin(expose(call)),
 }];
 
-async fn expose(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn expose(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let reply = expose_port::expose_port(&call, request).await?;
     Ok(Outcome::of(&reply))

@@ -83,7 +83,7 @@ struct List {
     names: Option<Vec<String>>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let live = call.live(name).await?;
@@ -131,7 +131,7 @@ struct Relay {
     arguments: Map<String, Value>,
 }
 
-async fn call_tool(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn call_tool(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Relay = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::text("tool", &asked.tool, 1, MAX_NAME)?;
@@ -153,10 +153,10 @@ async fn call_tool(mut call: ToolCall) -> Result<Outcome, ApiError> {
 
 /// Waits for the answer, and forwards progress reports meanwhile.
 async fn forward_progress(
-    work: impl Future<Output = Result<Value, ApiError>>,
+    work: impl Future<Output = ApiResult<Value>>,
     mut reports: ProgressReceiver,
     progress: &mut Progress,
-) -> Result<Value, ApiError> {
+) -> ApiResult<Value> {
     let mut work = pin!(work);
     let mut end = pin!(sleep(MAX_DURATION));
     loop {
@@ -172,7 +172,7 @@ async fn forward_progress(
 }
 
 /// Reads what a tool answered. It is not believed to be well formed.
-fn relayed(mut answer: Value) -> Result<Outcome, ApiError> {
+fn relayed(mut answer: Value) -> ApiResult<Outcome> {
     let mut take = |name: &str| answer.get_mut(name).map(Value::take).unwrap_or_default();
     let (content, value) = (take("content"), take("structuredContent"));
     let content: Vec<ContentBlock> = serde_json::from_value(content).map_err(|_| {
