@@ -113,15 +113,15 @@ mod tests {
     #[tokio::test]
     async fn the_error_for_a_port_in_use_names_the_option() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let first = bind(&[any], false).unwrap();
-        let error = bind(&[any, first[0].address], false).unwrap_err();
+        let first = bind(&[any], false, false).unwrap();
+        let error = bind(&[any, first[0].address], false, false).unwrap_err();
         assert_eq!(error.address, first[0].address);
         let text = error.to_string();
         assert!(
             text.contains("another program") && text.contains("--port"),
             "{text}"
         );
-        let error = bind_e2b(&[first[0].address], false).unwrap_err();
+        let error = bind(&[first[0].address], false, true).unwrap_err();
         assert!(error.is_about_port());
         let text = error.to_string();
         assert!(text.contains("--e2b-port"), "{text}");

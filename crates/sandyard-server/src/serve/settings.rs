@@ -66,8 +66,8 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         default_timeout: lifecycle.default_timeout,
         max_timeout: lifecycle.max_timeout,
         retention: lifecycle.retention.unwrap_or(Duration::ZERO),
-        max_sandboxes_per_user: settings.limits.sandboxes_per_user.map_or(0, at_most),
-        max_sandboxes: settings.limits.sandboxes.map_or(0, at_most),
+        max_sandboxes_per_user: settings.limits.sandboxes_per_user.map_or(0, at_most_32),
+        max_sandboxes: settings.limits.sandboxes.map_or(0, at_most_32),
         command_timeout: lifecycle
             .command_timeout
             .unwrap_or(lifecycle.max_command_timeout),

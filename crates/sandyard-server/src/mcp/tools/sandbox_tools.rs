@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, sandbox_id, schema};
 use crate::prelude::*;
 use crate::tool_server::{ProgressReceiver, ToolServer, progress_channel};
 
