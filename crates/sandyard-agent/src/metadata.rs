@@ -49,6 +49,6 @@ fn names(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Vec<String> {
     }
     buffer.truncate(listed.unwrap_or(0));
     let names = buffer.split(|&byte| byte == 0).map(std::str::from_utf8);
-    let ours = names.flatten().filter(|name| name.starts_with(PREFIX));
-    ours.map(str::to_owned).collect()
+    let prefixed = names.flatten().filter(|name| name.starts_with(PREFIX));
+    prefixed.map(str::to_owned).collect()
 }

@@ -13,8 +13,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use http::{Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -47,6 +48,7 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut parts, body) = request.into_parts();
+    announce_body(&mut parts, !body.is_end_stream());
     let options = request::prepare(&mut parts, &target)?;
     let progress = Arc::new(Progress::new());
     let mut request = outgoing(
@@ -95,7 +97,7 @@ where
     let (mut head, inner) = rewrite_headers(response, &target).into_parts();
     // hyper acts on extensions, so none that came from a sandbox may pass.
     head.extensions.clear();
-    head.version = http::Version::HTTP_11;
+    head.version = Version::HTTP_11;
     let body = Inbound {
         inner,
         _connection: connection,
@@ -104,9 +106,19 @@ where
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
+/// Announces a body without a length as HTTP/1.1 wants it: in HTTP/2 its frames alone tell that there is one.
+fn announce_body(parts: &mut Parts, has_body: bool) {
+    if parts.version == Version::HTTP_2 && has_body && !parts.headers.contains_key(CONTENT_LENGTH) {
+        let chunked = HeaderValue::from_static("chunked");
+        parts.headers.insert(TRANSFER_ENCODING, chunked);
+    }
+}
+
 fn client(limits: &ForwardLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
+        // As browsers and proxies write them: some programs know no other case.
+        .title_case_headers(true)
         .max_headers(limits.max_headers)
         .max_header_size(limits.max_header_len)
         .max_buf_size(limits.max_header_len.max(MIN_BUFFER));
@@ -172,7 +184,7 @@ fn switch(
     });
     let (mut head, _) = rewrite_headers(response, &target).into_parts();
     head.extensions.clear();
-    head.version = http::Version::HTTP_11;
+    head.version = Version::HTTP_11;
     head.headers.insert(UPGRADE, protocol);
     head.headers
         .insert(CONNECTION, HeaderValue::from_static("upgrade"));

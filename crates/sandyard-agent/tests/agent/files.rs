@@ -158,8 +158,8 @@ fn an_upload_replaces_all_metadata() {
     assert_eq!(stat(), json!({"b": "3"}));
     upload(&agent, "f", &[], b"z");
     assert_eq!(stat(), Value::Null);
-    let mut kept = [0; 4];
-    assert_eq!(rustix::fs::getxattr(&path, name, &mut kept[..]), Ok(4));
+    let mut value = [0; 4];
+    assert_eq!(rustix::fs::getxattr(&path, name, &mut value[..]), Ok(4));
 }
 
 #[test]

@@ -175,8 +175,8 @@ async fn a_request_with_two_lengths_reaches_the_program_with_one() {
     let answer = proxy.send(request).await;
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     let head = program.await.unwrap();
-    assert!(head.contains("transfer-encoding: chunked"), "{head}");
-    assert!(!head.contains("content-length"), "{head}");
+    assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
+    assert!(!head.contains("Content-Length"), "{head}");
 }
 
 #[tokio::test]

@@ -237,7 +237,7 @@ async fn a_body_is_asked_for_when_the_program_wants_it() {
     );
     client.write_all(b"body").await.unwrap();
     assert!(read_all(&mut client).await.ends_with("ok"));
-    assert!(program.await.unwrap().contains("expect: 100-continue"));
+    assert!(program.await.unwrap().contains("Expect: 100-continue"));
 }
 
 #[tokio::test]

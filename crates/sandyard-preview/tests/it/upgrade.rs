@@ -72,7 +72,7 @@ async fn one_side_may_end_and_still_listen() {
     assert_eq!(read_all(&mut client).await, "early HELLO");
     let head = program.await.unwrap();
     assert!(
-        head.contains("connection: upgrade\r\n") && head.contains("upgrade: echo\r\n"),
+        head.contains("Connection: upgrade\r\n") && head.contains("Upgrade: echo\r\n"),
         "{head}"
     );
     proxy.until_quiet().await;
@@ -142,7 +142,7 @@ async fn an_unrequested_protocol_switch_is_a_bad_response() {
         let proxy = Proxy::start(addr, || target(Host)).await;
         let answer = proxy.send(request).await;
         assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert!(!head.await.unwrap().contains("upgrade"));
+        assert!(!head.await.unwrap().contains("Upgrade"));
         proxy.until_quiet().await;
     }
 }
@@ -173,6 +173,6 @@ async fn a_switch_through_a_proxy_carries_its_headers() {
     client.shutdown().await.unwrap();
     assert_eq!(read_all(&mut client).await, "echo");
     let head = program.await.unwrap();
-    assert!(head.contains("\r\nhost: 3000-abc.far\r\n"), "{head}");
-    assert!(head.contains("\r\nupgrade: echo\r\n"), "{head}");
+    assert!(head.contains("\r\nHost: 3000-abc.far\r\n"), "{head}");
+    assert!(head.contains("\r\nUpgrade: echo\r\n"), "{head}");
 }

@@ -166,13 +166,19 @@ impl Service {
                     .await?;
                 Ok(())
             }
-            _ => self.repair(&caller, &row.id).await,
+            _ => self.repair(&caller, &row.id).await.map(drop),
         }
     }
 
-    /// Makes the instance what its row says, where that loses nothing, else the row what the instance is.
-    pub(crate) async fn repair(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+    /// Makes the instance what its row says, where that loses nothing, else the row what the instance is. Returns the status that
+    /// the row had.
+    pub(crate) async fn repair(
+        &self,
+        caller: &Caller,
+        id: &SandboxId,
+    ) -> ServiceResult<SandboxStatus> {
         let claim = self.claim(id, Operation::Reconcile).await?;
+        let status = claim.row.status;
         let provider = self.registry().provider_of(&claim.row).await?;
         let provider_id = claim.row.provider_id.clone().unwrap_or_default();
         let state = provider
@@ -189,7 +195,7 @@ impl Service {
                 // Then it runs until its time is over.
                 Err(error) if error.kind == ProviderErrorKind::Unsupported => {
                     self.sync_row_from_provider(caller, claim, None).await?;
-                    return Ok(());
+                    return Ok(status);
                 }
                 paused => drop(paused?),
             },
@@ -201,14 +207,14 @@ impl Service {
                 if let Err(error) = self.sync_row_from_provider(caller, claim, None).await {
                     tracing::warn!(sandbox.id = %id, %error, "Sandbox is unusable");
                 }
-                return Ok(());
+                return Ok(status);
             }
             ReconcileAction::None
             | ReconcileAction::FinishCreate
             | ReconcileAction::FinishDelete => {}
         }
         claim.release().await?;
-        Ok(())
+        Ok(status)
     }
 
     /// Finishes a create that a dead server left.

@@ -11,6 +11,7 @@ use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
+use super::wake::MayWake;
 use crate::error::{ServiceError, ServiceResult};
 use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
@@ -44,7 +45,7 @@ impl Service {
     /// A running sandbox of the caller. Wakes it if necessary, once for all concurrent calls.
     pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
         let sandbox = self.existing(caller, name).await?;
-        self.make_live(caller, sandbox).await
+        self.make_live(caller, sandbox, MayWake::AutoResumed).await
     }
 
     /// Wakes a paused sandbox for input on a stream that was open when it was paused, unless its automatic resume is off.
@@ -52,15 +53,17 @@ impl Service {
         let sandbox = self.store().sandbox(id).await?;
         let sandbox = sandbox.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
         if sandbox.status == SandboxStatus::Paused && sandbox.is_auto_resumed {
-            self.wake(caller, id).await?;
+            self.wake(caller, id, MayWake::AutoResumed).await?;
         }
         Ok(())
     }
 
+    /// A running sandbox, which is woken if `may_wake` permits. A pause or stop in progress is waited for.
     pub(super) async fn make_live(
         &self,
         caller: &Caller,
         mut sandbox: Sandbox,
+        may_wake: MayWake,
     ) -> ServiceResult<Live> {
         let expires_ms = self.expires_ms(&sandbox);
         let guard = self.activity().begin(&sandbox.id);
@@ -76,22 +79,20 @@ impl Service {
                 .ok_or_else(|| ServiceError::no_sandbox(sandbox.id.as_str()))?;
         }
         if !is_ready(&sandbox) {
-            if sandbox.status == SandboxStatus::Paused && !sandbox.is_auto_resumed {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!("sandbox `{}` is paused", sandbox.id),
-                )
-                .hint("its automatic resume is off: connect to it first"));
-            }
-            sandbox = self.wake(caller, &sandbox.id).await?;
+            may_wake.check(&sandbox)?;
+            sandbox = self.wake(caller, &sandbox.id, may_wake).await?;
         }
         let mut agent = self.agent(&sandbox).await?;
         if !self.has_answered_recently(&sandbox.id) && !self.is_answering(&sandbox.id, &agent).await
         {
-            // Its processes have ended. This request is the first to notice, and starts it again.
             self.agents().remove(&sandbox.id);
-            self.repair(&Caller::system(), &sandbox.id).await?;
-            sandbox = self.wake(caller, &sandbox.id).await?;
+            let may_wake = match self.repair(&Caller::system(), &sandbox.id).await? {
+                // Its processes have ended. This request is the first to notice, and starts it again.
+                SandboxStatus::Running => MayWake::All,
+                // It was paused or stopped meanwhile.
+                _ => may_wake,
+            };
+            sandbox = self.wake(caller, &sandbox.id, may_wake).await?;
             agent = self.agent(&sandbox).await?;
         }
         Ok(Live {

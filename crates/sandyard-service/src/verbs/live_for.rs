@@ -1,20 +1,12 @@
 //! A running sandbox for a request that may not wake every sandbox, as for previews and E2B's data plane.
 
-use std::time::Duration;
-
-use sandyard_core::{Caller, ErrorKind, SandboxStatus};
-use sandyard_store::model::{Expiry, Operation, Sandbox};
-use tokio::time::{Instant, timeout};
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_store::model::{Expiry, Sandbox};
 
 use super::live::Live;
+use super::wake::MayWake;
 use crate::error::ServiceError;
 use crate::service::Service;
-
-/// Longest wait for a pause or stop in progress.
-const SETTLE_WITHIN: Duration = Duration::from_secs(60);
-
-/// How often to check for changes that another node made.
-const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Whether a request may wake a sandbox that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,41 +46,14 @@ impl Service {
     ///
     /// When the sandbox does not run and is not woken.
     pub async fn live_for(&self, sandbox: Sandbox, policy: WakePolicy) -> Result<Live, NotRunning> {
-        // `make_live` itself refuses sandboxes with an idle timeout that wake only on request.
-        let may_wake = policy == WakePolicy::Wake
-            && (sandbox.is_auto_resumed || sandbox.expiry == Expiry::Idle);
-        let sandbox = if may_wake {
-            sandbox
-        } else {
-            // `make_live` would wake a sandbox that is stopped or about to be.
-            let settled = self.settled(sandbox).await?;
-            if settled.status.is_present() && !settled.status.is_up() {
-                return Err(NotRunning::Asleep);
-            }
-            settled
+        let is_woken = sandbox.is_auto_resumed || sandbox.expiry == Expiry::Idle;
+        let may_wake = match policy {
+            WakePolicy::Wake if is_woken => MayWake::AutoResumed,
+            _ => MayWake::None,
         };
         if !sandbox.status.is_present() {
             return Err(NotRunning::Deleted);
         }
-        Ok(self.make_live(&Caller::system(), sandbox).await?)
+        Ok(self.make_live(&Caller::system(), sandbox, may_wake).await?)
     }
-
-    /// Waits until the sandbox is not being paused or stopped any more.
-    async fn settled(&self, mut sandbox: Sandbox) -> Result<Sandbox, NotRunning> {
-        let give_up = Instant::now() + SETTLE_WITHIN;
-        while is_going_down(&sandbox) && Instant::now() < give_up {
-            let _ = timeout(POLL_EVERY, self.next_change()).await;
-            let row = self.store().sandbox(&sandbox.id).await;
-            sandbox = row
-                .map_err(ServiceError::from)?
-                .ok_or(NotRunning::Deleted)?;
-        }
-        Ok(sandbox)
-    }
-}
-
-fn is_going_down(sandbox: &Sandbox) -> bool {
-    let operation = sandbox.claim.as_ref().map(|(operation, ..)| *operation);
-    sandbox.status == SandboxStatus::Running
-        && matches!(operation, Some(Operation::Pause | Operation::Stop))
 }

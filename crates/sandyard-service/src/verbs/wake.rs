@@ -11,12 +11,42 @@ use crate::error::{ServiceError, ServiceResult};
 use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
 
+/// Which sandboxes a call may wake. It is decided when the pause or stop that is in progress is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayWake {
+    /// All: the caller asked for it.
+    All,
+    /// Those that a request for something else wakes.
+    AutoResumed,
+    /// None: the call is refused.
+    None,
+}
+
+impl MayWake {
+    /// Refuses a sandbox that does not run and may not be woken.
+    pub(super) fn check(self, sandbox: &Sandbox) -> ServiceResult<()> {
+        let is_refused = match self {
+            Self::All => false,
+            Self::AutoResumed => {
+                sandbox.status == SandboxStatus::Paused && !sandbox.is_auto_resumed
+            }
+            Self::None => sandbox.status.can_wake(),
+        };
+        if !is_refused {
+            return Ok(());
+        }
+        let (id, status) = (&sandbox.id, sandbox.status);
+        let error = ServiceError::new(ErrorKind::Conflict, format!("sandbox `{id}` is {status}"));
+        Err(error.hint("its automatic resume is off: connect to it first"))
+    }
+}
+
 impl Service {
     /// Wakes a sandbox if it does not run, and restarts its timeout.
     pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let _activity = self.activity().begin(&sandbox.id);
-        self.wake(caller, &sandbox.id).await
+        self.wake(caller, &sandbox.id, MayWake::All).await
     }
 
     /// Wakes a sandbox if it does not run, and gives it at least the requested time. A running sandbox never loses time; a woken one gets
@@ -38,7 +68,7 @@ impl Service {
         if request.is_cold && sandbox.status == SandboxStatus::Paused {
             self.stop(caller, id).await?;
         }
-        let woken = self.wake(caller, &sandbox.id).await?;
+        let woken = self.wake(caller, &sandbox.id, MayWake::All).await?;
         let sandbox = match request.timeout {
             None => woken,
             Some(timeout) if was_woken => {
@@ -59,20 +89,30 @@ impl Service {
         self.connect(caller, name).await
     }
 
-    /// Wakes a sandbox. Concurrent calls wait for the same claim: the first one wakes it, the others find it running.
-    pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<Sandbox> {
+    /// Wakes a sandbox, or refuses to. Concurrent calls wait for the same claim: the first one wakes it, the others find it running.
+    pub(crate) async fn wake(
+        &self,
+        caller: &Caller,
+        id: &SandboxId,
+        may_wake: MayWake,
+    ) -> ServiceResult<Sandbox> {
         let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
         self.detached(async move {
             let local_lock = tokio::time::timeout(CLAIM_WAIT, service.locks().lock(&id)).await;
             let row = service.store().sandbox(&id).await?;
             drop(local_lock);
-            match row {
-                Some(row) if is_ready(&row) => Ok(row),
-                _ => {
-                    let claim = service.claim(&id, Operation::Wake).await?;
-                    service.wake_claimed(&caller, claim).await
+            if let Some(row) = row {
+                if is_ready(&row) {
+                    return Ok(row);
                 }
+                may_wake.check(&row)?;
             }
+            let claim = service.claim(&id, Operation::Wake).await?;
+            if let Err(refusal) = may_wake.check(&claim.row) {
+                claim.release().await?;
+                return Err(refusal);
+            }
+            service.wake_claimed(&caller, claim).await
         })
         .await
     }

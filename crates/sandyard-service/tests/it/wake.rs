@@ -1,9 +1,12 @@
 //! Pause, wake, stop, delete: in any order, by many at once.
 
+use std::time::Duration;
+
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_provider::{ProviderErrorKind, Verb};
+use sandyard_service::{CreateRequest, Expiry, NotRunning, TimeoutRequest, WakePolicy};
 
-use crate::harness::{TestEnv, alice, user};
+use crate::harness::{TestEnv, alice, until, user};
 
 #[tokio::test]
 async fn a_hundred_requests_wake_a_sandbox_once() {
@@ -88,7 +91,7 @@ async fn a_stopped_sandbox_starts_with_the_next_request() {
 #[tokio::test]
 async fn a_request_for_a_sandbox_without_auto_resume_gets_a_conflict() {
     let env = TestEnv::new().await;
-    let request = sandyard_service::CreateRequest {
+    let request = CreateRequest {
         is_auto_resumed: Some(false),
         ..Default::default()
     };
@@ -101,6 +104,58 @@ async fn a_request_for_a_sandbox_without_auto_resume_gets_a_conflict() {
     );
     env.service.connect(&alice(), name).await.unwrap();
     env.service.live(&alice(), name).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_during_a_pause_or_stop_wakes_only_what_it_may() {
+    for verb in [Verb::Pause, Verb::Stop] {
+        let env = TestEnv::new().await;
+        let sandbox = env
+            .make(CreateRequest {
+                is_auto_resumed: Some(false),
+                expiry: Some(Expiry::Fixed),
+                ..CreateRequest::default()
+            })
+            .await;
+        let name = sandbox.id.to_string();
+        let ends_now = TimeoutRequest {
+            timeout: Duration::ZERO,
+            action: None,
+            expiry: Some(Expiry::Fixed),
+        };
+        let caller = alice();
+        let ending = env.service.set_timeout(&caller, &name, ends_now);
+        let row = ending.await.unwrap();
+        let gate = env.provider.hold(verb);
+        let (service, own_name) = (env.service.clone(), name.clone());
+        let going_down = tokio::spawn(async move {
+            match verb {
+                Verb::Pause => service.pause(&alice(), &own_name, None).await,
+                _ => service.stop(&alice(), &own_name).await,
+            }
+        });
+        until(|| env.provider.count(verb) == 1).await;
+        // The row is from before the claim, as that of a request that was on its way.
+        env.clock.advance_ms(1000);
+        let mut requests = tokio::task::JoinSet::new();
+        for policy in [WakePolicy::Never, WakePolicy::Wake] {
+            let (service, row) = (env.service.clone(), row.clone());
+            requests.spawn(async move { service.live_for(row, policy).await });
+        }
+        let now_ms = env.clock.now_ms();
+        while env.row(&sandbox.id).await.last_activity_ms < now_ms {
+            tokio::task::yield_now().await;
+        }
+        gate.release();
+        let status = going_down.await.unwrap().unwrap().status;
+        for outcome in requests.join_all().await {
+            assert!(matches!(outcome, Err(NotRunning::Asleep)), "{outcome:?}");
+        }
+        assert_eq!(env.row(&sandbox.id).await.status, status);
+        assert_eq!(env.provider.count(Verb::Resume), 0);
+        assert_eq!(env.provider.count(Verb::Start), 0);
+        env.service.connect(&alice(), &name).await.unwrap();
+    }
 }
 
 #[tokio::test]
