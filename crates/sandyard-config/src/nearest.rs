@@ -28,29 +28,8 @@ pub fn nearest<'a>(input: &str, names: impl Iterator<Item = &'a str>) -> Option<
 /// Counts the letters to add, drop, change or swap with their neighbour (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     // Names are short; a long one is nobody's typing mistake and must not cost a quadratic table.
-    const MAX_LENGTH: usize = 64;
-    let a: Vec<char> = a.chars().take(MAX_LENGTH).collect();
-    let b: Vec<char> = b.chars().take(MAX_LENGTH).collect();
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let change = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1)
-                .min(rows[i][j - 1] + 1)
-                .min(rows[i - 1][j - 1] + change);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
+    let [a, b] = [a, b].map(|name| name.chars().take(64).collect::<String>());
+    strsim::osa_distance(&a, &b)
 }
 
 #[cfg(test)]

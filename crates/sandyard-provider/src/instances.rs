@@ -8,6 +8,7 @@ use sandyard_agent_client::AgentClient;
 use sandyard_core::network::NetworkGrant;
 use sandyard_core::{Limits, NetworkPolicy, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::provider::Result;
 use crate::volumes::Mount;
@@ -123,8 +124,8 @@ pub struct Instance {
     pub limitations: Vec<String>,
 }
 
-/// How a file differs from the template's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a file differs from the template's: `added`, `modified` (in content or metadata) or `deleted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// The template does not have it.
@@ -135,12 +136,12 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// One file that differs from the template's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// File that differs from the template's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// Absolute path inside the instance.
+    /// Absolute path of the file inside the sandbox.
     pub path: String,
-    /// How the file differs.
+    /// Kind of change.
     pub kind: ChangeKind,
 }
 

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::provider::{Result, unsupported};
 
@@ -19,36 +20,35 @@ pub trait UsageReports: Send + Sync + 'static {
     }
 }
 
-/// Current usage of an instance. `None`: this provider does not measure it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Current resource usage of a sandbox. A value that the provider does not measure is null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// Memory in bytes, page cache included.
+    /// Memory in use in bytes, page cache included.
     pub memory_bytes: Option<u64>,
-    /// The part of it that is page cache, in bytes.
+    /// Page cache in bytes, part of `memory_bytes`.
     pub memory_cache_bytes: Option<u64>,
-    /// Processor time used so far, in microseconds.
+    /// CPU time used since the start, in microseconds.
     pub cpu_usage_us: Option<u64>,
     /// Number of processes and threads.
     pub pids: Option<u64>,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     pub disk_bytes: Option<u64>,
-    /// Number of processes the kernel killed for lack of memory.
+    /// Number of processes that the kernel killed because memory ran out.
     pub oom_kills: Option<u64>,
 }
 
-/// Usage of an instance over a few seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Resource usage at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsagePoint {
-    /// Time of the measurement, in milliseconds since the Unix epoch.
+    /// Time of the measurement, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// Processor time used since the previous point, in percent of what the limit allows: 100 is all of it, however many
-    /// processors that is, as E2B's `cpuUsedPct` counts. The first point after a start is zero. It may exceed 100 where the
-    /// provider does not enforce limits.
+    /// CPU time used since the previous point, in percent of the sandbox's CPU limit: 100 is all of it, however many cores
+    /// that is. 0 at the first point after a start. More than 100 is possible where the provider does not enforce limits.
     pub cpu_percent: f32,
-    /// Memory in bytes, without page cache.
+    /// Memory in use in bytes, page cache excluded.
     pub memory_bytes: u64,
     /// Page cache in bytes.
     pub cache_bytes: u64,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     pub disk_bytes: u64,
 }

@@ -1,10 +1,6 @@
 //! What a route requires of its caller, and the caller it has admitted.
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use sandyard_core::{Caller, ErrorKind, Scope};
-
-use crate::error::ApiError;
+use sandyard_core::{Caller, Scope};
 
 /// What a route requires of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +17,6 @@ pub enum Access {
     Node,
 }
 
-/// The caller of a request, for handlers. The gate sets it after it has checked the route's [`Access`].
+/// The caller of a request; an extension. The gate sets it after it has checked the route's [`Access`].
 #[derive(Clone, Debug)]
 pub(crate) struct Authenticated(pub Caller);
-
-impl<S: Sync> FromRequestParts<S> for Authenticated {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        parts
-            .extensions
-            .get::<Self>()
-            .cloned()
-            .ok_or_else(|| ApiError::new(ErrorKind::Unauthenticated, "credentials are missing"))
-    }
-}

@@ -2,12 +2,12 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use sandyard_core::Caller;
+use sandyard_core::{Caller, ErrorKind};
 use sandyard_service::{Live, Sandbox, Service, ServiceResult};
 
 use crate::access::Authenticated;
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::extract::sandbox_name;
 use crate::links::Links;
 
@@ -23,8 +23,11 @@ pub(crate) struct Call {
 impl FromRequestParts<App> for Call {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let Some(Authenticated(caller)) = parts.extensions.get().cloned() else {
+            let detail = "credentials are missing";
+            return Err(ApiError::new(ErrorKind::Unauthenticated, detail));
+        };
         let Ok(links) = Links::from_request_parts(parts, app).await;
         Ok(Self {
             app: app.clone(),

@@ -5,14 +5,15 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use sandyard_agent_client::ClientError;
 use sandyard_auth::AuthError;
 use sandyard_core::ErrorKind;
-use sandyard_service::{PartialOutput, ServiceError};
+use sandyard_service::{PartialOutput, ServiceError, Shortage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Error response of the native and the Docker-style API.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     /// What went wrong, for people.
     pub detail: String,
@@ -70,8 +71,11 @@ impl From<Option<Box<PartialOutput>>> for PartialOutputFields {
     }
 }
 
+/// A result whose failure is a failed request.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
 /// What most handlers return.
-pub(crate) type Reply<T> = Result<Json<T>, ApiError>;
+pub(crate) type Reply<T> = ApiResult<Json<T>>;
 
 /// A failed request.
 #[derive(Debug)]
@@ -109,31 +113,42 @@ impl ApiError {
     }
 }
 
-impl<E: Into<ServiceError>> From<E> for ApiError {
-    fn from(error: E) -> Self {
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
         Self {
-            error: Box::new(error.into()),
+            error: Box::new(error),
             field: None,
         }
     }
 }
 
-/// Says a failure of the authentication in the service's words.
-pub(crate) fn from_auth(error: AuthError) -> ApiError {
-    let error = match error {
-        // The service's message for a failure of the store names the cause.
-        AuthError::Store(error) => return error.into(),
-        error => error,
-    };
-    let mut service_error = ServiceError::new(error.kind(), error.to_string());
-    service_error.hint = error.hint().map(str::to_owned);
-    if let AuthError::Invalid { field, .. } = &error {
-        service_error.field = Some(field);
+impl From<ClientError> for ApiError {
+    fn from(error: ClientError) -> Self {
+        ServiceError::from(error).into()
     }
-    if let Some(seconds) = error.retry_after_s() {
-        service_error.retry_after_s = Some(seconds);
+}
+
+impl From<Shortage> for ApiError {
+    fn from(error: Shortage) -> Self {
+        ServiceError::from(error).into()
     }
-    service_error.source(error).into()
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        let error = match error {
+            // The service's message for a failure of the store names the cause.
+            AuthError::Store(error) => return ServiceError::from(error).into(),
+            error => error,
+        };
+        let mut service_error = ServiceError::new(error.kind(), error.to_string());
+        service_error.hint = error.hint().map(str::to_owned);
+        if let AuthError::Invalid { field, .. } = &error {
+            service_error.field = Some(field);
+        }
+        service_error.retry_after_s = error.retry_after_s().or(service_error.retry_after_s);
+        service_error.source(error).into()
+    }
 }
 
 /// The status of each kind; the one place where the contract's table of errors stands.
@@ -201,16 +216,21 @@ pub(crate) fn error_response(status: StatusCode, body: ErrorBody) -> Response {
     response
 }
 
+/// An error and its causes, the outermost first.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
 /// Prints an error with its causes.
 struct Chain<'a>(&'a (dyn std::error::Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
-        let mut next = self.0.source();
-        while let Some(cause) = next {
+        for cause in chain(self.0).skip(1) {
             write!(f, ": {cause}")?;
-            next = cause.source();
         }
         Ok(())
     }

@@ -10,12 +10,12 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
 use sandyard_core::bounds::MAX_IDEMPOTENCY_KEY;
 use sandyard_core::{ErrorKind, percent};
-use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, UNCOUNTED_BYTES};
+use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, ServiceResult, UNCOUNTED_BYTES};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::audit;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult, chain};
 use crate::json_body::{self, IgnoreUnknownFields};
 use crate::listen::is_body_timeout;
 
@@ -26,7 +26,7 @@ pub(crate) struct Body<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, _: &S) -> ApiResult<Self> {
         if !is_json(request.headers()) {
             return Err(not_json());
         }
@@ -34,14 +34,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// A body that may be left out: then every field is.
+/// A body that may be left out or null: then every field is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionalBody<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, _: &S) -> ApiResult<Self> {
         let is_json = is_json(request.headers());
         let collected = collected(request).await?;
         if collected.body.is_empty() {
@@ -50,7 +50,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
         if !is_json {
             return Err(not_json());
         }
-        collected.read().map(Self)
+        let body: Option<T> = collected.read()?;
+        Ok(Self(body.unwrap_or_default()))
     }
 }
 
@@ -97,10 +98,7 @@ async fn collected(request: Request) -> Result<Collected, ApiError> {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMemory(pub(crate) Arc<MemoryHold>);
 
-async fn collect(
-    mut body: axum::body::Body,
-    memory: &MemoryHold,
-) -> Result<bytes::Bytes, ApiError> {
+async fn collect(mut body: axum::body::Body, memory: &MemoryHold) -> ApiResult<bytes::Bytes> {
     let mut content = Vec::new();
     // All at once where the length is known: two requests that wait for each other's half would never end.
     let announced = body.size_hint().exact().unwrap_or(0);
@@ -126,16 +124,13 @@ fn body_error(error: impl std::error::Error + 'static) -> ApiError {
     if is_body_timeout(&error) {
         return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
     }
-    if is_too_long(&error) {
+    if chain(&error).any(|error| error.is::<LengthLimitError>()) {
         return ApiError::new(ErrorKind::TooLarge, "the body exceeds the maximum size")
             .hint("send large files with upload-file, which streams");
     }
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
 }
 
-fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut chain = std::iter::successors(Some(error), |error| error.source());
-    chain.any(|error| error.is::<LengthLimitError>())
 }
 
 /// A query string; a wrong value is 422.
@@ -145,7 +140,7 @@ pub(crate) struct Query<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         axum::extract::Query::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Query(query)| Self(query))
@@ -168,7 +163,7 @@ fn query_error(text: &str) -> ApiError {
 }
 
 /// Decodes a name or value of a query.
-pub(crate) fn decode_query(text: &str) -> Result<String, ServiceError> {
+pub(crate) fn decode_query(text: &str) -> ServiceResult<String> {
     percent::decode_strict(&text.replace('+', " ")).ok_or_else(|| {
         ServiceError::invalid(
             "metadata",
@@ -184,7 +179,7 @@ pub(crate) struct PathName(pub String);
 impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         match path_word(parts, state, "name").await {
             Some(word) if is_plain(&word) => {
                 audit::note_target(&word);
@@ -210,7 +205,7 @@ pub(crate) struct SandboxName {
 impl<S: Send + Sync> FromRequestParts<S> for SandboxName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let id = path_word(parts, state, "id").await.unwrap_or_default();
         sandbox_name(&id)?;
         Ok(Self { id })
@@ -224,7 +219,7 @@ async fn path_word<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> 
 }
 
 /// Lets through what can be the name of a sandbox, and notes it for the audit.
-pub(crate) fn sandbox_name(name: &str) -> Result<&str, ServiceError> {
+pub(crate) fn sandbox_name(name: &str) -> ServiceResult<&str> {
     if !is_plain(name) {
         return Err(ServiceError::no_sandbox(name));
     }
@@ -255,7 +250,7 @@ pub(crate) struct IdempotencyKey {
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Self> {
         let Some(value) = parts.headers.get("idempotency-key") else {
             return Ok(Self::default());
         };
@@ -289,7 +284,7 @@ pub(crate) async fn small_body(
     body: axum::body::Body,
     max: usize,
     memory: Option<RequestMemory>,
-) -> Result<bytes::Bytes, ApiError> {
+) -> ApiResult<bytes::Bytes> {
     let body = axum::body::Body::new(http_body_util::Limited::new(body, max));
     match memory {
         Some(RequestMemory(memory)) => collect(body, &memory).await,
@@ -302,7 +297,7 @@ pub(crate) async fn reserve(
     content: &mut Vec<u8>,
     memory: &MemoryHold,
     length: usize,
-) -> Result<(), ApiError> {
+) -> ApiResult<()> {
     if length > UNCOUNTED_BYTES {
         let more = length.saturating_sub(memory.bytes());
         memory.grow(more, MEMORY_WAIT).await?;

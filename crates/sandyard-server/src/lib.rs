@@ -17,7 +17,7 @@
 //! | `tool_server` | the client of the tool server in a sandbox |
 //! | `forwarding`, `visibility`, `links` | how requests reach a port of a sandbox; which sandboxes they see; URLs of ports |
 //! | `middleware`, `streamed_json` | request ids, credentials, access log, limits; JSON responses with long texts |
-//! | `call` | what almost every handler needs: the caller, the service, the URLs of the response |
+//! | `prelude`, `call` | what almost every handler uses; its caller, the service, the URLs of the response |
 //! | `extract`, `route`, `access` | bodies, queries and paths; a route and what it requires of its caller |
 //! | `app` | what every handler uses |
 //! | `audit`, `rate_limit`, `url_client`, `write_check`, `metrics` | services that `app` holds |
@@ -50,6 +50,7 @@ mod model;
 mod native;
 mod openapi;
 mod operations;
+mod prelude;
 mod preview;
 mod rate_limit;
 mod route;

@@ -37,21 +37,19 @@ impl FromRequestParts<App> for Links {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let listener = parts.extensions.get::<Listener>();
         let public = app.settings().public_url.as_deref();
-        if let Some((scheme, host)) = public.and_then(|url| url.split_once("://")) {
-            return Ok(Self {
-                app: app.clone(),
-                scheme: scheme_of(scheme == "https"),
-                host: host.trim_end_matches('/').to_owned(),
-                is_local: false,
-            });
-        }
-        let host = host_of(parts)
-            .or_else(|| listener.map(|listener| listener.address.to_string()))
-            .unwrap_or_else(|| NO_DOMAIN.to_owned());
+        let (is_tls, host) = match public.and_then(|url| url.split_once("://")) {
+            Some((scheme, host)) => (scheme == "https", host.trim_end_matches('/').to_owned()),
+            None => {
+                let address = || listener.map(|listener| listener.address.to_string());
+                let host = host_of(parts).or_else(address);
+                let host = host.unwrap_or_else(|| NO_DOMAIN.to_owned());
+                (listener.is_some_and(|listener| listener.is_tls), host)
+            }
+        };
         Ok(Self {
             app: app.clone(),
-            scheme: scheme_of(listener.is_some_and(|listener| listener.is_tls)),
-            is_local: is_local(listener, host.parse().ok().as_ref()),
+            scheme: scheme_of(is_tls),
+            is_local: public.is_none() && is_local(listener, host.parse().ok().as_ref()),
             host,
         })
     }

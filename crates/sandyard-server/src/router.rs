@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use sandyard_core::ErrorKind;
@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::access::Access;
 use crate::app::App;
-use crate::error::{ErrorBody, PartialOutputFields, error_response};
+use crate::error::{ApiError, ErrorBody, error_response};
 use crate::json_body::IgnoreUnknownFields;
 use crate::middleware::gate::{self, Gate};
 use crate::middleware::{access_log, forwarded, panics, request_id};
@@ -26,12 +26,9 @@ use crate::{
     stream,
 };
 
-/// Path of the route that takes a whole file as JSON.
-const WRITE_FILE: &str = "/sandboxes/write-file";
-
 /// All routes.
 fn all() -> Vec<Route> {
-    let mut routes: Vec<_> = native::routes().into_iter().map(with_file_limit).collect();
+    let mut routes = native::routes();
     routes.extend(files::routes());
     routes.extend(stream::routes());
     routes.extend(envelope::routes(&routes));
@@ -48,16 +45,6 @@ fn all() -> Vec<Route> {
         get(openapi::get_docs),
     ));
     routes
-}
-
-/// Gives the one route that takes a whole file as JSON the operator's limit.
-fn with_file_limit(route: Route) -> Route {
-    let is_file = route.paths.iter().any(|(path, _)| path == WRITE_FILE);
-    if is_file {
-        route.with_max_body(None)
-    } else {
-        route
-    }
 }
 
 /// E2B's clients send fields that only a later version of its API knows.
@@ -145,16 +132,9 @@ fn other_slash(path: &str) -> Option<String> {
 
 async fn not_found(request: Request) -> Response {
     let path: String = request.uri().path().chars().take(200).collect();
-    error_response(
-        StatusCode::NOT_FOUND,
-        ErrorBody {
-            detail: format!("there is nothing at {path}"),
-            code: ErrorKind::NotFound.code().to_owned(),
-            hint: Some("GET /docs lists all endpoints".to_owned()),
-            field: None,
-            partial_output: PartialOutputFields::default(),
-        },
-    )
+    ApiError::new(ErrorKind::NotFound, format!("there is nothing at {path}"))
+        .hint("GET /docs lists all endpoints")
+        .into_response()
 }
 
 async fn not_allowed(request: Request) -> Response {
@@ -164,8 +144,7 @@ async fn not_allowed(request: Request) -> Response {
             detail: format!("{} is not possible here", request.method()),
             code: "method_not_allowed".to_owned(),
             hint: Some("the `Allow` header lists what is".to_owned()),
-            field: None,
-            partial_output: PartialOutputFields::default(),
+            ..ErrorBody::default()
         },
     )
 }
@@ -192,7 +171,7 @@ mod tests {
             .flat_map(Route::entries)
             .map(|entry| entry.path)
             .collect();
-        assert!(long.iter().any(|path| path == WRITE_FILE));
+        assert!(long.iter().any(|path| path == "/sandboxes/write-file"));
         assert!(long.iter().all(|path| path.ends_with("/write-file")));
         for route in all().iter().filter(|route| route.access == Access::Public) {
             assert!(route.max_body.is_some(), "{route:?}");

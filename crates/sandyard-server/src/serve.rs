@@ -139,7 +139,7 @@ where
     let tls = convert::certificate(&settings)
         .map(|source| TlsConfig::open(source, clock.now_ms()))
         .transpose()?;
-    let mut sockets = listen::bind(&settings.server.listeners(), tls.is_some())?;
+    let mut sockets = listen::bind(&settings.server.listeners(), tls.is_some(), false)?;
     let e2b = e2b::bind(&settings, tls.is_some())?;
     sockets.extend(e2b.sockets);
     let store = Store::open(settings.database_url.expose())

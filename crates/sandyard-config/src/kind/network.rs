@@ -4,12 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 /// Addresses with the same beginning. Made from text; a lone address is a network of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
-}
+pub struct Network(IpNet);
 
 /// Says that a text is not a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,19 +18,7 @@ pub struct NetworkError;
 impl Network {
     /// Tells whether `address` is in it. An IPv4 address is the same when written as an IPv6 one.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let shift = 32 - u32::from(self.bits);
-                let cut = |bits: u32| bits.checked_shr(shift).unwrap_or(0);
-                cut(own.to_bits()) == cut(other.to_bits())
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let shift = 128 - u32::from(self.bits);
-                let cut = |bits: u128| bits.checked_shr(shift).unwrap_or(0);
-                cut(own.to_bits()) == cut(other.to_bits())
-            }
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -39,26 +26,14 @@ impl FromStr for Network {
     type Err = NetworkError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| NetworkError)?;
-        let max_bits = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            Some(bits) => bits.parse().map_err(|_| NetworkError)?,
-            None => max_bits,
-        };
-        match bits <= max_bits {
-            true => Ok(Self { address, bits }),
-            false => Err(NetworkError),
-        }
+        let network = text.parse().or_else(|_| text.parse().map(IpAddr::into));
+        network.map(Self).map_err(|_| NetworkError)
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
+        self.0.fmt(f)
     }
 }
 

@@ -44,15 +44,8 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 fn from_hex(text: &str) -> Option<[u8; BYTES]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * BYTES {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut bytes = [0; BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
+    hex::decode_to_slice(text, &mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -1,20 +1,11 @@
 //! `GET /audit`: the audit log, for admins.
 
-use axum::Json;
-use axum::extract::State;
 use sandyard_store::model::AuditEntry;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::bounds::{self, BoundedInt};
-use crate::error::Reply;
-use crate::extract::Query;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Query of a list of audit entries.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
     /// Return only entries of this user.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
@@ -84,15 +75,13 @@ pub(crate) struct AuditList {
     get, path = "/audit", tag = "accounts", params(AuditQuery),
     responses((status = 200, description = "Audit entries returned.", body = AuditList))
 )]
-pub(crate) async fn list_audit(
-    State(app): State<App>,
-    Query(query): Query<AuditQuery>,
-) -> Reply<AuditList> {
+pub(crate) async fn list_audit(call: Call, Query(query): Query<AuditQuery>) -> Reply<AuditList> {
     bounds::optional_text("actor", query.actor.as_deref(), 1, 255)?;
     // The list includes requests that ended just before, unless the store rejects their entries.
-    let _ = tokio::time::timeout(FLUSH_WITHIN, app.audit().flush()).await;
+    let _ = tokio::time::timeout(FLUSH_WITHIN, call.app.audit().flush()).await;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
-    let entries = app
+    let entries = call
+        .app
         .store()
         .audit(query.actor.as_deref(), query.before.map(|seq| seq.0), limit)
         .await

@@ -1,18 +1,12 @@
 //! `/keys`: a user's own keys, and all keys for admins.
 
-use axum::Json;
 use sandyard_auth::may_create_key;
 use sandyard_core::Scope;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::view::Key;
 use crate::audit;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{Reply, from_auth};
-use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create an API key.
 #[derive(Deserialize, ToSchema)]
@@ -64,15 +58,14 @@ pub(crate) async fn create_key(call: Call, Body(request): Body<CreateKey>) -> Re
         Some(scopes) if !scopes.is_empty() => scopes,
         _ => default_scopes(&call, &owner).await,
     };
-    may_create_key(&call.caller, &owner, &scopes).map_err(from_auth)?;
+    may_create_key(&call.caller, &owner, &scopes)?;
     let now_ms = call.service().clock().now_ms();
     let expires_ms = request.expires_in.map(|seconds| now_ms + seconds.0 * 1000);
     let created = call
         .app
         .auth()
         .create_key(&owner, &request.name, &scopes, expires_ms)
-        .await
-        .map_err(from_auth)?;
+        .await?;
     audit::note_target(&created.key.id);
     Ok(Json(NewKeyReply {
         key: created.secret,
@@ -92,7 +85,6 @@ async fn default_scopes(call: &Call, owner: &str) -> Vec<Scope> {
 
 /// Query of a list of keys.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct KeyQuery {
     /// Return only keys of this user. Only admins may name another user. Default: the caller; for admins, all users.
     #[param(min_length = 1, max_length = 63)]
@@ -119,12 +111,7 @@ pub(crate) async fn list_keys(call: Call, Query(query): Query<KeyQuery>) -> Repl
         true => query.user,
         false => Some(call.caller.name),
     };
-    let keys = call
-        .app
-        .auth()
-        .list_keys(owner.as_deref())
-        .await
-        .map_err(from_auth)?;
+    let keys = call.app.auth().list_keys(owner.as_deref()).await?;
     let keys = keys.into_iter().map(Key::from).collect();
     Ok(Json(KeyList { keys }))
 }
@@ -139,10 +126,6 @@ pub(crate) async fn list_keys(call: Call, Query(query): Query<KeyQuery>) -> Repl
 )]
 pub(crate) async fn revoke_key(call: Call, PathName(id): PathName) -> Reply<Done> {
     let owner = (!call.caller.has(Scope::Admin)).then_some(call.caller.name.as_str());
-    call.app
-        .auth()
-        .revoke_key(&id, owner)
-        .await
-        .map_err(from_auth)?;
+    call.app.auth().revoke_key(&id, owner).await?;
     Ok(Json(Done::new(format!("Key {id} revoked"))))
 }

@@ -1,29 +1,21 @@
 //! `/api/v1/auth/*`: log in, refresh, log out, current user.
 
-use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use sandyard_auth::Tokens;
-use sandyard_core::{ErrorKind, Role, Scope};
-use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_core::{Role, Scope};
 
 use super::view::User;
-use crate::access::Authenticated;
 use crate::app::App;
 use crate::audit;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply, from_auth};
-use crate::extract::{Body, Query, media_type, small_body};
+use crate::extract::{media_type, small_body};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Longest body of a login, in bytes.
 const MAX_LOGIN: usize = 16 << 10;
 
 /// Name and password of a user.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct Login {
     /// Name of the user.
     #[param(min_length = 1, max_length = 255)]
@@ -144,10 +136,10 @@ async fn log_in(
         audit::note_target(&username);
     }
     let tokens = app.auth().login(&username, &password).await;
-    Ok(Json(LoginReply::new(app, tokens.map_err(from_auth)?)))
+    Ok(Json(LoginReply::new(app, tokens?)))
 }
 
-async fn body_of(request: Request) -> Result<Login, ApiError> {
+async fn body_of(request: Request) -> ApiResult<Login> {
     let (parts, body) = request.into_parts();
     let bytes = small_body(body, MAX_LOGIN, None).await?;
     if bytes.is_empty() {
@@ -188,7 +180,7 @@ pub(crate) async fn refresh_login(
 ) -> Reply<LoginReply> {
     bounds::text("refresh_token", &body.refresh_token, 1, 1024)?;
     let tokens = app.auth().refresh(&body.refresh_token).await;
-    Ok(Json(LoginReply::new(&app, tokens.map_err(from_auth)?)))
+    Ok(Json(LoginReply::new(&app, tokens?)))
 }
 
 /// Log out
@@ -199,11 +191,7 @@ pub(crate) async fn refresh_login(
     responses((status = 200, description = "Logged out.", body = Done))
 )]
 pub(crate) async fn logout(call: Call) -> Reply<Done> {
-    call.app
-        .auth()
-        .logout(&call.caller)
-        .await
-        .map_err(from_auth)?;
+    call.app.auth().logout(&call.caller).await?;
     Ok(Json(Done::new("Logged out")))
 }
 
@@ -229,7 +217,8 @@ pub(crate) struct Me {
     get, path = "/api/v1/auth/me", tag = "accounts",
     responses((status = 200, description = "Current user returned.", body = Me))
 )]
-pub(crate) async fn get_me(Authenticated(caller): Authenticated) -> Json<Me> {
+pub(crate) async fn get_me(call: Call) -> Json<Me> {
+    let caller = call.caller;
     Json(Me {
         username: caller.name.clone(),
         name: caller.name,

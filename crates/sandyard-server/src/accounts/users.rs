@@ -1,21 +1,15 @@
 //! `/users`: for admins.
 
-use axum::Json;
 use axum::extract::State;
 use sandyard_auth::UserChange;
-use sandyard_core::{ErrorKind, Role};
+use sandyard_core::Role;
 use sandyard_store::model::SandboxFilter;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::view::User;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply, from_auth};
-use crate::extract::{Body, PathName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create a user.
 #[derive(Deserialize, ToSchema)]
@@ -53,7 +47,7 @@ pub(crate) struct UserList {
     responses((status = 200, description = "Users returned.", body = UserList))
 )]
 pub(crate) async fn list_users(State(app): State<App>) -> Reply<UserList> {
-    let users = app.auth().list_users().await.map_err(from_auth)?;
+    let users = app.auth().list_users().await?;
     let users = users.into_iter().map(User::from).collect();
     Ok(Json(UserList { users }))
 }
@@ -66,20 +60,17 @@ pub(crate) async fn list_users(State(app): State<App>) -> Reply<UserList> {
     post, path = "/users", tag = "accounts", request_body = CreateUser,
     responses((status = 200, description = "User created.", body = User))
 )]
-pub(crate) async fn create_user(
-    State(app): State<App>,
-    Body(request): Body<CreateUser>,
-) -> Reply<User> {
+pub(crate) async fn create_user(call: Call, Body(request): Body<CreateUser>) -> Reply<User> {
     bounds::text("name", &request.name, 1, 63)?;
     bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
     audit::note_target(&request.name);
-    let created = app.auth().create_user(
+    let created = call.app.auth().create_user(
         &request.name,
         request.password.as_deref(),
         request.role.unwrap_or(Role::User),
         request.max_sandboxes.map(|count| count.0),
     );
-    Ok(Json(created.await.map_err(from_auth)?.into()))
+    Ok(Json(created.await?.into()))
 }
 
 /// Get a user
@@ -91,9 +82,7 @@ pub(crate) async fn create_user(
     responses((status = 200, description = "User returned.", body = User))
 )]
 pub(crate) async fn get_user(State(app): State<App>, PathName(name): PathName) -> Reply<User> {
-    Ok(Json(
-        app.auth().user(&name).await.map_err(from_auth)?.into(),
-    ))
+    Ok(Json(app.auth().user(&name).await?.into()))
 }
 
 /// Changes to a user. A field that is left out stays as it is.
@@ -122,7 +111,7 @@ pub(crate) struct ChangeUser {
     responses((status = 200, description = "User changed.", body = User))
 )]
 pub(crate) async fn change_user(
-    State(app): State<App>,
+    call: Call,
     PathName(name): PathName,
     Body(request): Body<ChangeUser>,
 ) -> Reply<User> {
@@ -132,19 +121,10 @@ pub(crate) async fn change_user(
         is_disabled: request.disabled,
         max_sandboxes: request.max_sandboxes.map(|count| Some(count.0)),
     };
-    let user = app
-        .auth()
-        .update_user(&name, &change)
-        .await
-        .map_err(from_auth)?;
+    let user = call.app.auth().update_user(&name, &change).await?;
     if let Some(password) = &request.password {
-        app.auth()
-            .set_password(&name, password)
-            .await
-            .map_err(from_auth)?;
-        return Ok(Json(
-            app.auth().user(&name).await.map_err(from_auth)?.into(),
-        ));
+        call.app.auth().set_password(&name, password).await?;
+        return Ok(Json(call.app.auth().user(&name).await?.into()));
     }
     Ok(Json(user.into()))
 }
@@ -159,7 +139,7 @@ pub(crate) async fn change_user(
     responses((status = 200, description = "User deleted.", body = Done))
 )]
 pub(crate) async fn delete_user(call: Call, PathName(name): PathName) -> Reply<Done> {
-    let user = call.app.auth().user(&name).await.map_err(from_auth)?;
+    let user = call.app.auth().user(&name).await?;
     let filter = SandboxFilter {
         owner: Some(user.name),
         limit: 1,
@@ -185,10 +165,6 @@ pub(crate) async fn delete_user(call: Call, PathName(name): PathName) -> Reply<D
         )
         .hint("delete them first (GET /volumes?user_id= lists them), or disable the user"));
     }
-    call.app
-        .auth()
-        .delete_user(&name)
-        .await
-        .map_err(from_auth)?;
+    call.app.auth().delete_user(&name).await?;
     Ok(Json(Done::new(format!("User {name} deleted"))))
 }

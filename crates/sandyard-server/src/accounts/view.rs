@@ -3,10 +3,8 @@
 use sandyard_auth::UserView;
 use sandyard_core::{Role, Scope};
 use sandyard_store::model::ApiKey;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::time::{iso, optional_iso};
+use crate::prelude::*;
 
 /// User account.
 #[derive(Serialize, ToSchema)]

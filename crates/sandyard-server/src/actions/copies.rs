@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_service::{ForkRequest, ServiceError};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::ForkRequest;
 
-use crate::bounds::{self, LifeSeconds, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::{LifeSeconds, MetadataValue};
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
+use crate::prelude::*;
 
 /// Request to create a snapshot.
 #[derive(Deserialize, ToSchema)]
@@ -25,7 +22,7 @@ pub(crate) async fn snapshot_sandbox(
     call: &Call,
     name: &str,
     request: Snapshot,
-) -> Result<TemplateView, ApiError> {
+) -> ApiResult<TemplateView> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_good = request.name.bytes().next().is_some_and(is_plain)
         && request.name.len() <= 63
@@ -64,7 +61,7 @@ pub(crate) async fn fork_sandbox(
     call: &Call,
     name: &str,
     request: Fork,
-) -> Result<SandboxReply, ApiError> {
+) -> ApiResult<SandboxReply> {
     if let Some(env) = &request.env {
         bounds::env("env", env)?;
     }

@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::bounds::{MAX_ALIAS, MAX_TEMPLATE};
-use sandyard_service::{CreateRequest, MountRequest, PartialLimits, ServiceError};
-use serde::Deserialize;
+use sandyard_service::{CreateRequest, MountRequest, PartialLimits};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::audit;
-use crate::bounds::{self, BoundedInt, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::{CpuLimit, LifeSeconds, MemoryLimit, MetadataValue};
 use crate::extract::IdempotencyKey;
 use crate::model::network::{self, NetworkRequest, PolicyDefaults};
 use crate::model::sandbox::{SandboxReply, TimeoutActionWord};
+use crate::prelude::*;
 
 /// Request to create a sandbox. Every field is optional.
 #[derive(Deserialize, ToSchema)]
@@ -93,7 +90,7 @@ impl CreateSandbox {
         self,
         key: IdempotencyKey,
         defaults: PolicyDefaults,
-    ) -> Result<CreateRequest, ApiError> {
+    ) -> ApiResult<CreateRequest> {
         let template = self
             .template_id
             .or(self.sandbox_template_id)
@@ -153,14 +150,14 @@ pub(crate) async fn create_sandbox(
     call: &Call,
     key: IdempotencyKey,
     request: CreateSandbox,
-) -> Result<SandboxReply, ApiError> {
+) -> ApiResult<SandboxReply> {
     let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
     let sandbox = call.service().create(&call.caller, request).await?;
     audit::note_target(sandbox.id.as_str());
     Ok(SandboxReply::new(&sandbox, &call, "Sandbox created"))
 }
 
-fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {
+fn check_alias(name: Option<&str>) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_good = |name: &str| {
         (1..=MAX_ALIAS).contains(&name.len())

@@ -1,13 +1,10 @@
 //! Gives the URL of a sandbox's port.
 
 use sandyard_core::{Caller, SandboxId, Scope};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::bounds::{self, PortNumber};
-use crate::call::Call;
-use crate::error::ApiError;
+use crate::bounds::PortNumber;
 use crate::links::Links;
+use crate::prelude::*;
 
 /// Request for the URL of a port.
 #[derive(Deserialize, ToSchema)]
@@ -44,7 +41,7 @@ pub(crate) struct PortReply {
 }
 
 /// Wakes the sandbox and gives the URL of a port. Nothing needs to listen there yet.
-pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> Result<PortReply, ApiError> {
+pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> ApiResult<PortReply> {
     let live = call.live(&request.sandbox_id).await?;
     let port = request.port.get();
     let id = &live.sandbox.id;

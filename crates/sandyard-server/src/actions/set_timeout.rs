@@ -1,15 +1,10 @@
 //! Sets a sandbox's timeout.
 
-use sandyard_service::{ServiceError, TimeoutRequest};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use sandyard_service::TimeoutRequest;
 
-use crate::bounds::{self, LifeSeconds};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use crate::bounds::LifeSeconds;
 use crate::model::sandbox::TimeoutActionWord;
-use crate::time::optional_iso;
+use crate::prelude::*;
 
 /// Request to change the idle timeout. One of `timeout_seconds` and `timeout` is required.
 #[derive(Deserialize, ToSchema)]
@@ -39,10 +34,7 @@ pub(crate) struct TimeoutReply {
 }
 
 /// Sets the timeout and tells when it ends.
-pub(crate) async fn set_timeout(
-    call: &Call,
-    request: SetTimeout,
-) -> Result<TimeoutReply, ApiError> {
+pub(crate) async fn set_timeout(call: &Call, request: SetTimeout) -> ApiResult<TimeoutReply> {
     let name = sandbox_name(&request.sandbox_id)?;
     let Some(timeout) = request.timeout_seconds.or(request.timeout) else {
         return Err(

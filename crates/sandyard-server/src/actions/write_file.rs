@@ -1,15 +1,8 @@
 //! Writes a text file.
 
-use sandyard_core::ErrorKind;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::model::Done;
 use crate::model::file_path::path_of;
+use crate::prelude::*;
 
 /// Request to write a text file. One of `path` and `file_path` is required.
 #[derive(Deserialize, ToSchema)]
@@ -29,7 +22,7 @@ pub(crate) struct WriteFile {
 }
 
 /// Writes the file, with the folders above it.
-pub(crate) async fn write_file(call: &Call, request: WriteFile) -> Result<Done, ApiError> {
+pub(crate) async fn write_file(call: &Call, request: WriteFile) -> ApiResult<Done> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let Some(content) = request.content else {

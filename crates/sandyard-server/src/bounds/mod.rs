@@ -13,7 +13,7 @@ use sandyard_core::bounds::{
 };
 use sandyard_core::size::Size;
 use sandyard_core::time_span;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
@@ -25,6 +25,9 @@ pub(crate) use schemas::{
     life_seconds_schema, memory_limit_schema, metadata_schema, path_schema, pids_schema,
     port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
 };
+
+/// Largest number of names of metadata in a filter.
+const MAX_FILTERS: usize = 16;
 
 /// Longest argument of a program: `MAX_ARG_STRLEN` of Linux without the closing NUL.
 pub(crate) const MAX_ARGUMENT: usize = 131_071;
@@ -127,12 +130,7 @@ impl LifeSeconds {
 }
 
 /// Checks the length of a text, in characters as JSON Schema counts them, and that it contains no NUL.
-pub(crate) fn text(
-    field: &'static str,
-    value: &str,
-    min: usize,
-    max: usize,
-) -> Result<(), ServiceError> {
+pub(crate) fn text(field: &'static str, value: &str, min: usize, max: usize) -> ServiceResult<()> {
     let length = value.chars().count();
     if !(min..=max).contains(&length) {
         return Err(ServiceError::invalid(
@@ -155,12 +153,12 @@ pub(crate) fn optional_text(
     value: Option<&str>,
     min: usize,
     max: usize,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     value.map_or(Ok(()), |value| text(field, value, min, max))
 }
 
 /// Checks the form of a provider's name. The service knows which providers exist.
-pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
+pub(crate) fn provider(name: Option<&str>) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_good =
         |name: &str| (1..=MAX_PROVIDER).contains(&name.len()) && name.bytes().all(is_plain);
@@ -176,17 +174,12 @@ pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
 }
 
 /// Checks a path inside a sandbox. The agent resolves the path inside the sandbox, so `..` cannot lead out of it.
-pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError> {
+pub(crate) fn path(field: &'static str, value: &str) -> ServiceResult<()> {
     text(field, value, 1, MAX_PATH)
 }
 
 /// Checks that a number lies between two bounds.
-pub(crate) fn number(
-    field: &'static str,
-    value: f64,
-    min: f64,
-    max: f64,
-) -> Result<(), ServiceError> {
+pub(crate) fn number(field: &'static str, value: f64, min: f64, max: f64) -> ServiceResult<()> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
@@ -197,12 +190,12 @@ pub(crate) fn number(
 }
 
 /// Checks the timeout of a command.
-pub(crate) fn command_seconds(seconds: f64) -> Result<(), ServiceError> {
+pub(crate) fn command_seconds(seconds: f64) -> ServiceResult<()> {
     number("timeout", seconds, 0.001, MAX_SECONDS as f64)
 }
 
 /// Checks environment variables.
-pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result<(), ServiceError> {
+pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> ServiceResult<()> {
     entries(field, env.len())?;
     for (name, value) in env {
         text(field, name, 1, MAX_MAP_KEY)?;
@@ -221,7 +214,7 @@ pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result
 pub(crate) fn secrets(
     field: &'static str,
     secrets: &BTreeMap<String, String>,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     env(field, secrets)?;
     secrets
         .values()
@@ -232,7 +225,7 @@ pub(crate) fn secrets(
 pub(crate) fn volumes(
     field: &'static str,
     volumes: &BTreeMap<String, String>,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     entries(field, volumes.len())?;
     for (path, name) in volumes {
         text(field, path, 1, MAX_MAP_KEY)?;
@@ -241,7 +234,7 @@ pub(crate) fn volumes(
     Ok(())
 }
 
-fn entries(field: &'static str, count: usize) -> Result<(), ServiceError> {
+fn entries(field: &'static str, count: usize) -> ServiceResult<()> {
     if count <= MAX_MAP_ENTRIES {
         return Ok(());
     }
@@ -264,7 +257,7 @@ pub(crate) enum MetadataValue {
 pub(crate) fn metadata(
     field: &'static str,
     metadata: BTreeMap<String, MetadataValue>,
-) -> Result<BTreeMap<String, String>, ServiceError> {
+) -> ServiceResult<BTreeMap<String, String>> {
     entries(field, metadata.len())?;
     metadata
         .into_iter()
@@ -281,6 +274,23 @@ pub(crate) fn metadata(
         .collect()
 }
 
+/// Checks filters by metadata.
+pub(crate) fn metadata_filters(
+    filters: BTreeMap<String, String>,
+) -> ServiceResult<BTreeMap<String, String>> {
+    for (name, value) in &filters {
+        text("metadata", name, 1, MAX_MAP_KEY)?;
+        text("metadata", value, 0, 4096)?;
+    }
+    if filters.len() > MAX_FILTERS {
+        return Err(ServiceError::invalid(
+            "metadata",
+            format!("at most {MAX_FILTERS} names of metadata can be filtered by"),
+        ));
+    }
+    Ok(filters)
+}
+
 /// Memory limit: `2g`, `512m`, or a number of MiB.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
@@ -290,7 +300,7 @@ pub(crate) enum MemoryLimit {
 }
 
 impl MemoryLimit {
-    pub(crate) fn bytes(&self) -> Result<u64, ServiceError> {
+    pub(crate) fn bytes(&self) -> ServiceResult<u64> {
         match self {
             Self::Text(text) => text
                 .parse::<Size>()
@@ -305,7 +315,7 @@ impl MemoryLimit {
 }
 
 /// Parses the size of a disk.
-pub(crate) fn disk_bytes(text: &str) -> Result<u64, ServiceError> {
+pub(crate) fn disk_bytes(text: &str) -> ServiceResult<u64> {
     text.parse::<Size>()
         .map(|size| size.0)
         .map_err(|error| ServiceError::invalid("disk_limit", error.to_string()))
@@ -320,7 +330,7 @@ pub(crate) enum CpuLimit {
 }
 
 impl CpuLimit {
-    pub(crate) fn millis(&self) -> Result<u32, ServiceError> {
+    pub(crate) fn millis(&self) -> ServiceResult<u32> {
         let cores = match self {
             Self::Text(text) => text.trim().parse().map_err(|_| {
                 ServiceError::invalid(

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_TEMPLATE};
-use sandyard_service::{CreateRequest, PartialLimits, Sandbox, ServiceError};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::{CreateRequest, PartialLimits, Sandbox};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, Schema, Type};
 
 use super::view::Container;
 use super::workspace;
-use crate::bounds::{self, CpuLimit, MemoryLimit, PortNumber};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, IdempotencyKey};
+use crate::bounds::{CpuLimit, MemoryLimit, PortNumber};
+use crate::extract::IdempotencyKey;
+use crate::prelude::*;
 
 /// Maximum number of ports in a request.
 const MAX_PORTS: usize = 64;
@@ -51,7 +47,7 @@ pub(crate) struct CreateContainer {
 }
 
 impl CreateContainer {
-    fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
+    fn into_request(self, key: IdempotencyKey) -> ServiceResult<CreateRequest> {
         bounds::text("project_name", &self.project_name, 1, MAX_PROJECT)?;
         bounds::optional_text("image", self.image.as_deref(), 1, MAX_TEMPLATE)?;
         bounds::provider(self.provider.as_deref())?;
@@ -71,9 +67,7 @@ impl CreateContainer {
     }
 }
 
-fn ports(
-    ports_by_name: BTreeMap<String, HostPort>,
-) -> Result<BTreeMap<String, String>, ServiceError> {
+fn ports(ports_by_name: BTreeMap<String, HostPort>) -> ServiceResult<BTreeMap<String, String>> {
     let wrong = || {
         ServiceError::invalid(
             "ports",
@@ -159,7 +153,7 @@ pub(crate) async fn create_container(
     Ok(Json(sandbox.into()))
 }
 
-async fn make_workspace(call: &Call, sandbox: &Sandbox) -> Result<(), ApiError> {
+async fn make_workspace(call: &Call, sandbox: &Sandbox) -> ApiResult<()> {
     let live = call.live(sandbox.id.as_str()).await?;
     workspace::ensure(call, &live).await
 }

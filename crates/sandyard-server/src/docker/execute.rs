@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
-use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_core::SandboxStatus;
 use sandyard_service::{Command, RunRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::view::WORKSPACE;
 use super::workspace;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, SandboxName};
 use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Request to run a command in the Docker style.
@@ -55,7 +49,7 @@ pub(crate) async fn execute_in_container(
     call: Call,
     name: SandboxName,
     Body(request): Body<Execute>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let command = argv(request.command)?;
     let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
     bounds::path("workdir", &workdir)?;

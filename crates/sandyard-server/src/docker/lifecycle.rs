@@ -1,15 +1,7 @@
 //! `POST /api/sandboxes/{id}/start`, `/stop`, `POST /api/sandboxes/cleanup`, `DELETE /api/sandboxes/{id}`.
 
-use axum::Json;
-use sandyard_core::ErrorKind;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Start a sandbox
 ///
@@ -37,7 +29,6 @@ pub(crate) async fn stop_container(call: Call, name: SandboxName) -> Reply<Done>
 
 /// Query of a cleanup.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct CleanupQuery {
     /// Hours since a sandbox was stopped, 0–87,600 (default 24).
     #[param(minimum = 0, maximum = 87600)]
@@ -78,7 +69,6 @@ pub(crate) async fn clean_up_containers(
 
 /// Query of a deletion.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// Whether to delete the files too (default true). They are part of the sandbox, so `false` is rejected.
     remove_volume: Option<bool>,

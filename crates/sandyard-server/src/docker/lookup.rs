@@ -1,21 +1,15 @@
 //! `GET /api/sandboxes` and `GET /api/sandboxes/{id}`.
 
-use axum::Json;
 use sandyard_core::SandboxStatus;
 use sandyard_core::bounds::MAX_PROJECT;
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::SandboxFilter;
+
+use crate::prelude::*;
 
 use super::view::Container;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 
 /// Query of a list of sandboxes.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ContainerQuery {
     /// Return only sandboxes of this project. Default: all.
     #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]

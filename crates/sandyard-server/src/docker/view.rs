@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::prelude::*;
+
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
 use sandyard_service::Sandbox;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::time::iso;
 
 /// Directory of the files of a project.
 pub(crate) const WORKSPACE: &str = "/workspace";

@@ -5,11 +5,11 @@ use sandyard_service::{Command, Live, RunRequest};
 
 use super::view::WORKSPACE;
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::ApiResult;
 
 /// Creates the directory for the sandbox's user, unless it exists. The agent creates it as its user; if the user may
 /// not write to `/`, root creates it.
-pub(crate) async fn ensure(call: &Call, live: &Live) -> Result<(), ApiError> {
+pub(crate) async fn ensure(call: &Call, live: &Live) -> ApiResult<()> {
     match live.agent.make_dir(WORKSPACE).await {
         Ok(_) => return Ok(()),
         Err(error) if error.code() == Some(Code::AlreadyExists) => return Ok(()),

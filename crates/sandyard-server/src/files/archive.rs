@@ -2,24 +2,19 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::http::header;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::InputTo;
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
-use sandyard_core::ErrorKind;
-use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
+use sandyard_service::{Command, RunRequest};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::content::{broke_off, disposition, read_body};
-use super::raw::FileQuery;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
+use super::raw::{FileQuery, OpenFile};
 use crate::model::Done;
+use crate::prelude::*;
 use crate::stream::Child;
 
 /// Time limit of a copy.
@@ -51,19 +46,16 @@ const NO_INPUT: i32 = 66;
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses((status = 200, description = "Archive unpacked.", body = Done))
 )]
-pub(super) async fn copy_to(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-    body: Body,
-) -> Reply<Done> {
-    let live = query.open(&call, &name).await?;
+pub(super) async fn copy_to(file: OpenFile, body: Body) -> Reply<Done> {
+    let OpenFile {
+        call, live, query, ..
+    } = file;
     let upload = read_body(&call.app, body);
     let count = upload.count();
     let mut reader = upload.into_reader();
     let first = read_chunk(&mut reader).await.map_err(broke_off)?;
     let request = script(UNPACK, &[&query.path, filter_of(&first)], &query);
-    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
+    let mut child = Child::start(&call, live, request).await?;
     let mut input = child
         .agent()
         .open_input(child.selector(), InputTo::Stdin)
@@ -103,14 +95,12 @@ pub(super) async fn copy_to(
     post, path = "/api/sandboxes/{id}/copy-from", tag = "docker", params(SandboxName, FileQuery),
     responses((status = 200, description = "Archive returned.", content_type = "application/x-tar"))
 )]
-pub(super) async fn copy_from(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Result<Response, ApiError> {
-    let live = query.open(&call, &name).await?;
+pub(super) async fn copy_from(file: OpenFile) -> ApiResult<Response> {
+    let OpenFile {
+        call, live, query, ..
+    } = file;
     let request = script(PACK, &[&query.path], &query);
-    let child = Child::start(call.service(), &call.caller, live, request).await?;
+    let child = Child::start(&call, live, request).await?;
     let mut packing = Packing {
         child,
         errors: Vec::new(),
@@ -118,15 +108,11 @@ pub(super) async fn copy_from(
     };
     // A failure before the first byte gets a proper response.
     let first = packing.next().await?.unwrap_or_default();
-    let mut response = Response::new(Body::from_stream(packing.into_chunks(first)));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/x-tar"),
-    );
     let name = format!("{}.tar", query.path.trim_end_matches('/'));
-    headers.insert(header::CONTENT_DISPOSITION, disposition(&name));
-    Ok(response)
+    let kind = [(header::CONTENT_TYPE, "application/x-tar")];
+    let name = [(header::CONTENT_DISPOSITION, disposition(&name))];
+    let body = Body::from_stream(packing.into_chunks(first));
+    Ok((kind, name, body).into_response())
 }
 
 /// An archive that is being packed.

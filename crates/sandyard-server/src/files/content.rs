@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use sandyard_agent_client::{AgentClient, ClientError, FileStream};
@@ -168,22 +168,24 @@ pub(super) fn chunks_of(
 /// A file as a response that a browser saves under its name.
 pub(super) fn send_file(live: Live, file: FileStream, path: &str) -> Response {
     let size = file.size();
-    let mut response = Response::new(Body::from_stream(chunks_of(live, file)));
+    let mut response = send_bytes(chunks_of(live, file), size);
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/octet-stream"),
-    );
-    // The content of a sandbox must never run as a page of this server.
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
     headers.insert(header::CONTENT_DISPOSITION, disposition(path));
-    if let Some(size) = size {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
-    }
     response
+}
+
+/// The content of a file as a response.
+pub(crate) fn send_bytes<S>(chunks: S, size: Option<u64>) -> Response
+where
+    S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+{
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        // The content of a sandbox must never run as a page of this server.
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let length = size.map(|size| [(header::CONTENT_LENGTH, size.to_string())]);
+    (headers, length, Body::from_stream(chunks)).into_response()
 }
 
 /// The name under which to save: in ASCII for old clients, and in full (RFC 6266).

@@ -2,18 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
 use super::content::send_file;
 use super::text::{WholeFile, read_whole};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::Body;
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Form of a download: `text` in a JSON object, `bytes` or `stream` unchanged.
@@ -70,7 +61,7 @@ pub(super) struct TextFile {
 pub(super) async fn download_file(
     call: Call,
     Body(request): Body<DownloadRequest>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     if request.format != Format::Text {
         return send(&call, &request).await;
     }
@@ -106,11 +97,11 @@ pub(super) async fn download_file(
 pub(super) async fn download_file_stream(
     call: Call,
     Body(request): Body<DownloadRequest>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     send(&call, &request).await
 }
 
-async fn send(call: &Call, request: &DownloadRequest) -> Result<Response, ApiError> {
+async fn send(call: &Call, request: &DownloadRequest) -> ApiResult<Response> {
     bounds::path("file_path", &request.file_path)?;
     let live = call.live(&request.sandbox_id).await?;
     let file = live.agent.read_file(&request.file_path).await?;

@@ -1,16 +1,10 @@
 //! Names and attributes of files: list, stat, rename, remove, create a folder.
 
-use axum::Json;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::raw::{FileQuery, agent_for};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, Query, SandboxName};
+use super::raw::{FileQuery, OpenFile, agent_for};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// File, directory or symbolic link.
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,7 +86,6 @@ impl From<EntryInfo> for OneEntry {
 
 /// The depth of a listing.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct DepthQuery {
     /// Number of levels to descend, 1–64 (default 1: only the directory itself).
     #[param(inline)]
@@ -107,17 +100,15 @@ pub(super) struct DepthQuery {
     responses((status = 200, description = "Directory entries returned.", body = Listing))
 )]
 pub(super) async fn list_files(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
     Query(DepthQuery { depth }): Query<DepthQuery>,
+    file: OpenFile,
 ) -> Reply<Listing> {
     let depth = depth.map_or(1, |depth| u32::try_from(depth.0).unwrap_or(1));
-    let live = query.open(&call, &name).await?;
-    let entries = query.agent(&live).list_dir(&query.path, depth).await?;
+    let path = file.query.path;
+    let entries = file.agent.list_dir(&path, depth).await?;
     Ok(Json(Listing {
         success: true,
-        path: query.path,
+        path,
         entries: entries.into_iter().map(Entry::from).collect(),
     }))
 }
@@ -129,13 +120,8 @@ pub(super) async fn list_files(
     get, path = "/sandboxes/{id}/files/stat", tag = "files", params(SandboxName, FileQuery),
     responses((status = 200, description = "Information about the file returned.", body = OneEntry))
 )]
-pub(super) async fn stat_file(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Reply<OneEntry> {
-    let live = query.open(&call, &name).await?;
-    let entry = query.agent(&live).stat(&query.path).await?;
+pub(super) async fn stat_file(file: OpenFile) -> Reply<OneEntry> {
+    let entry = file.agent.stat(&file.query.path).await?;
     Ok(Json(entry.into()))
 }
 
@@ -146,13 +132,8 @@ pub(super) async fn stat_file(
     post, path = "/sandboxes/{id}/files/mkdir", tag = "files", params(SandboxName, FileQuery),
     responses((status = 200, description = "Directory created.", body = OneEntry))
 )]
-pub(super) async fn make_folder(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Reply<OneEntry> {
-    let live = query.open(&call, &name).await?;
-    let entry = query.agent(&live).make_dir(&query.path).await?;
+pub(super) async fn make_folder(file: OpenFile) -> Reply<OneEntry> {
+    let entry = file.agent.make_dir(&file.query.path).await?;
     Ok(Json(entry.into()))
 }
 
@@ -200,12 +181,8 @@ pub(super) async fn rename_file(
     delete, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
     responses((status = 200, description = "File or directory deleted.", body = Done))
 )]
-pub(super) async fn remove_file(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Reply<Done> {
-    let live = query.open(&call, &name).await?;
-    query.agent(&live).remove(&query.path).await?;
-    Ok(Json(Done::new(format!("`{}` deleted", query.path))))
+pub(super) async fn remove_file(file: OpenFile) -> Reply<Done> {
+    let path = file.query.path;
+    file.agent.remove(&path).await?;
+    Ok(Json(Done::new(format!("`{path}` deleted"))))
 }

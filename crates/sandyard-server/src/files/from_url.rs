@@ -2,19 +2,11 @@
 
 use std::io;
 
-use axum::Json;
 use futures_util::TryStreamExt;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::content::Upload;
 use super::write_result::FileWriteResult;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Body;
+use crate::prelude::*;
 use crate::url_client::FetchedUrl;
 
 /// Request to write a file from a URL.

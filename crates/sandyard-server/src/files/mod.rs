@@ -34,7 +34,7 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::route::{Route, route};
 
-pub(crate) use content::read_body;
+pub(crate) use content::{read_body, send_bytes};
 pub(crate) use text::{WholeFile, read_whole};
 
 /// The routes of files.

@@ -1,19 +1,15 @@
 //! `/sandboxes/{id}/files?path=`: the bytes of a file.
 
-use axum::Json;
 use axum::body::Body;
-use axum::response::Response;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use sandyard_agent_client::AgentClient;
 use sandyard_service::Live;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::content::{read_body, send_file};
 use super::write_result::FileWriteResult;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
+use crate::app::App;
+use crate::prelude::*;
 
 /// A file, and the user that accesses it.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -28,17 +24,31 @@ pub(super) struct FileQuery {
     pub(super) user: Option<String>,
 }
 
-impl FileQuery {
-    /// Checks the query and wakes the sandbox.
-    pub(super) async fn open(&self, call: &Call, name: &SandboxName) -> Result<Live, ApiError> {
-        bounds::path("path", &self.path)?;
-        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
-        Ok(call.live(&name.id).await?)
-    }
-
+/// The file that a request names, in a sandbox that it has woken.
+pub(super) struct OpenFile {
+    pub(super) call: Call,
+    pub(super) live: Live,
     /// The agent, acting as the user.
-    pub(super) fn agent(&self, live: &Live) -> AgentClient {
-        agent_for(live, self.user.as_deref())
+    pub(super) agent: AgentClient,
+    pub(super) query: FileQuery,
+}
+
+impl FromRequestParts<App> for OpenFile {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let call = Call::from_request_parts(parts, app).await?;
+        let name = SandboxName::from_request_parts(parts, app).await?;
+        let Query(query) = Query::<FileQuery>::from_request_parts(parts, app).await?;
+        bounds::path("path", &query.path)?;
+        bounds::optional_text("user", query.user.as_deref(), 1, 64)?;
+        let live = call.live(&name.id).await?;
+        Ok(Self {
+            agent: agent_for(&live, query.user.as_deref()),
+            call,
+            live,
+            query,
+        })
     }
 }
 
@@ -57,14 +67,10 @@ pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
     get, path = "/sandboxes/{id}/files", tag = "files", params(SandboxName, FileQuery),
     responses((status = 200, description = "File content returned.", content_type = "application/octet-stream"))
 )]
-pub(super) async fn get_file(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-) -> Result<Response, ApiError> {
-    let live = query.open(&call, &name).await?;
-    let file = query.agent(&live).read_file(&query.path).await?;
-    Ok(send_file(live, file, &query.path))
+pub(super) async fn get_file(file: OpenFile) -> ApiResult<Response> {
+    let path = file.query.path;
+    let content = file.agent.read_file(&path).await?;
+    Ok(send_file(file.live, content, &path))
 }
 
 /// Upload a file
@@ -76,16 +82,9 @@ pub(super) async fn get_file(
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, description = "File written.", body = FileWriteResult))
 )]
-pub(super) async fn put_file(
-    call: Call,
-    name: SandboxName,
-    Query(query): Query<FileQuery>,
-    body: Body,
-) -> Reply<FileWriteResult> {
-    let live = query.open(&call, &name).await?;
-    let agent = query.agent(&live);
-    let upload = read_body(&call.app, body);
-    Ok(Json(upload.write(&agent, &query.path).await?))
+pub(super) async fn put_file(file: OpenFile, body: Body) -> Reply<FileWriteResult> {
+    let upload = read_body(&file.call.app, body);
+    Ok(Json(upload.write(&file.agent, &file.query.path).await?))
 }
 
 /// Upload a file with POST
@@ -96,11 +95,6 @@ pub(super) async fn put_file(
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, description = "File written.", body = FileWriteResult))
 )]
-pub(super) async fn post_file(
-    call: Call,
-    name: SandboxName,
-    query: Query<FileQuery>,
-    body: Body,
-) -> Reply<FileWriteResult> {
-    put_file(call, name, query, body).await
+pub(super) async fn post_file(file: OpenFile, body: Body) -> Reply<FileWriteResult> {
+    put_file(file, body).await
 }

@@ -1,17 +1,11 @@
 //! Archives that become templates.
 
-use axum::Json;
 use axum::body::Body;
 use sandyard_service::Template;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::content::read_body;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{PathName, Query};
 use crate::model::template::TemplateQuery;
+use crate::prelude::*;
 
 /// Template that was imported.
 #[derive(Debug, Serialize, ToSchema)]

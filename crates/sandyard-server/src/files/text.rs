@@ -4,7 +4,7 @@ use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_service::MemoryHold;
 
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::extract::reserve;
 
 /// A whole file, and the hold on the memory budget for it.
@@ -19,7 +19,7 @@ pub(crate) async fn read_whole(
     agent: &AgentClient,
     path: &str,
     max: usize,
-) -> Result<Option<WholeFile>, ApiError> {
+) -> ApiResult<Option<WholeFile>> {
     let memory = call.service().memory().hold(&call.caller.name);
     let mut file = agent.read_file(path).await?;
     let announced = file.size().and_then(|size| usize::try_from(size).ok());

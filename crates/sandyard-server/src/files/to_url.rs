@@ -1,17 +1,10 @@
 //! Files that are sent to a URL.
 
-use axum::Json;
 use reqwest::Body as OutgoingBody;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+
+use crate::prelude::*;
 
 use super::content::chunks_of;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Body;
 
 /// Request to send a file to a URL.
 #[derive(Debug, Deserialize, ToSchema)]

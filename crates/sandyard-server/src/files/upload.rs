@@ -2,27 +2,18 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
-use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
 use tokio::sync::mpsc;
-use utoipa::{IntoParams, ToSchema};
 
 use super::bounded_form::{BoundedForm, MAX_IDLE, Progress};
 use super::content::Upload;
 use super::write_result::FileWriteResult;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::Query;
 use crate::listen::is_body_timeout;
+use crate::prelude::*;
 use crate::route::Route;
 
 /// Longest id or path in a form, in bytes.
@@ -51,7 +42,6 @@ pub(super) struct UploadForm {
 
 /// Fields of the form that may be in the query instead.
 #[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
     /// Sandbox that receives the file, if the form does not have the field.
     sandbox_id: Option<String>,
@@ -115,7 +105,7 @@ struct Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+    async fn next(&mut self) -> ApiResult<Option<Bytes>> {
         let chunk = self.field.chunk().await;
         let chunk = chunk.map_err(|error| broken(&error, &self.progress))?;
         self.progress.reset();
@@ -154,10 +144,7 @@ async fn write(call: &Call, target: UploadQuery, file: Chunks<'_>) -> Reply<File
 }
 
 /// Moves the content of a field into a queue. A form that breaks off makes the writer fail, so that no half file stays.
-async fn forward(
-    mut file: Chunks<'_>,
-    queue: mpsc::Sender<io::Result<Bytes>>,
-) -> Result<(), ApiError> {
+async fn forward(mut file: Chunks<'_>, queue: mpsc::Sender<io::Result<Bytes>>) -> ApiResult<()> {
     loop {
         match file.next().await {
             Ok(Some(chunk)) => {
@@ -176,7 +163,7 @@ async fn forward(
 }
 
 /// Reads a short field.
-async fn text(mut field: Chunks<'_>, name: &'static str) -> Result<String, ApiError> {
+async fn text(mut field: Chunks<'_>, name: &'static str) -> ApiResult<String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = field.next().await? {
         if bytes.len() + chunk.len() > MAX_FIELD {

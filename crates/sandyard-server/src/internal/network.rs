@@ -3,13 +3,11 @@
 //! The other node sends ids only. This node reads policy and secrets from the shared store, so that they are not sent between servers.
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
-use sandyard_core::ErrorKind;
 use sandyard_provider::{ProviderError, ProviderErrorKind};
 use sandyard_providers::node::{SetNetworkRequest, refusal};
-use sandyard_service::ServiceError;
 
 use crate::app::App;
+use crate::prelude::*;
 
 /// Applies the policy in the sandbox's row; returns the limitations of its enforcement.
 pub(super) async fn set_network(app: &App, body: &[u8]) -> (StatusCode, Bytes) {

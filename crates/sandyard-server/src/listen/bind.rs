@@ -59,17 +59,6 @@ fn advice(error: &io::Error, address: &SocketAddr, is_e2b: bool) -> String {
     }
 }
 
-impl Bound {
-    /// Marks the socket as that of the E2B dialect.
-    #[must_use]
-    pub fn for_e2b(self) -> Self {
-        Self {
-            is_e2b: true,
-            ..self
-        }
-    }
-}
-
 impl BindError {
     /// Says whether the port is in use or requires a privilege.
     pub fn is_about_port(&self) -> bool {
@@ -80,44 +69,30 @@ impl BindError {
     }
 }
 
-/// Listens on every address. Must be called within a runtime.
+/// Listens on every address; `is_e2b`: for the E2B dialect alone. Must be called within a runtime.
 ///
 /// # Errors
 ///
 /// When the server cannot listen on one of them; then none stays open.
-pub fn bind(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindError> {
+pub fn bind(addresses: &[SocketAddr], is_tls: bool, is_e2b: bool) -> Result<Vec<Bound>, BindError> {
+    let bound = |&address| {
+        let socket = open(address)?;
+        Ok(Bound {
+            address: socket.local_addr()?,
+            is_tls,
+            is_e2b,
+            socket,
+        })
+    };
+    let failed = |address, source| BindError {
+        address,
+        is_e2b,
+        source,
+    };
     addresses
         .iter()
-        .map(|&address| {
-            open(address)
-                .and_then(|socket| {
-                    Ok(Bound {
-                        address: socket.local_addr()?,
-                        is_tls,
-                        is_e2b: false,
-                        socket,
-                    })
-                })
-                .map_err(|source| BindError {
-                    address,
-                    is_e2b: false,
-                    source,
-                })
-        })
+        .map(|address| bound(address).map_err(|source| failed(*address, source)))
         .collect()
-}
-
-/// Listens on every address for the E2B dialect alone.
-///
-/// # Errors
-///
-/// As [`bind`].
-pub fn bind_e2b(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindError> {
-    let sockets = bind(addresses, is_tls).map_err(|error| BindError {
-        is_e2b: true,
-        ..error
-    })?;
-    Ok(sockets.into_iter().map(Bound::for_e2b).collect())
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
@@ -138,15 +113,15 @@ mod tests {
     #[tokio::test]
     async fn the_error_for_a_port_in_use_names_the_option() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let first = bind(&[any], false).unwrap();
-        let error = bind(&[any, first[0].address], false).unwrap_err();
+        let first = bind(&[any], false, false).unwrap();
+        let error = bind(&[any, first[0].address], false, false).unwrap_err();
         assert_eq!(error.address, first[0].address);
         let text = error.to_string();
         assert!(
             text.contains("another program") && text.contains("--port"),
             "{text}"
         );
-        let error = bind_e2b(&[first[0].address], false).unwrap_err();
+        let error = bind(&[first[0].address], false, true).unwrap_err();
         assert!(error.is_about_port());
         let text = error.to_string();
         assert!(text.contains("--e2b-port"), "{text}");

@@ -10,6 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::Sleep;
 
+use crate::error::chain;
+
 /// The client sent nothing of an announced body for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("no more of the body was received in time")]
@@ -17,14 +19,7 @@ pub(crate) struct BodyTimeout;
 
 /// Says whether an error or one of its causes is a [`BodyTimeout`].
 pub(crate) fn is_body_timeout(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.is::<BodyTimeout>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    chain(error).any(|error| error.is::<BodyTimeout>())
 }
 
 /// How long the rest of a body is read after its response.

@@ -31,7 +31,7 @@ mod shutdown;
 mod write_timeout;
 
 pub use accept::{ListenSettings, Listeners};
-pub use bind::{BindError, Bound, bind, bind_e2b};
+pub use bind::{BindError, Bound, bind};
 pub(crate) use body_timeout::is_body_timeout;
 pub use certificate::{CertificateError, CertificateSource, TlsConfig};
 pub use listener::Listener;

@@ -4,21 +4,18 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Deserialize;
 
 use super::conversation::{CONVERSATION, ResultOnly, conversation};
 use super::handler::Handler;
 use super::running::{CallName, Running};
 use crate::app::App;
-use crate::call::Call;
-use crate::error::ApiError;
 use crate::extract::small_body;
 use crate::middleware::request_id::random_uuid;
+use crate::prelude::*;
 
 /// Longest message; a file to be written may be in it.
 const MAX_MESSAGE: usize = 8 << 20;
@@ -40,7 +37,7 @@ struct Cancelled {
 }
 
 /// Takes one message and answers it.
-pub(super) async fn serve(call: Call, request: Request) -> Result<Response, ApiError> {
+pub(super) async fn serve(call: Call, request: Request) -> ApiResult<Response> {
     if *request.method() == Method::DELETE {
         // The end of a conversation. There is nothing to forget.
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -20,7 +20,7 @@ use super::tools;
 use crate::app::App;
 use crate::audit;
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Instructions for every model that connects.
 const INSTRUCTIONS: &str = "Sandyard gives you isolated Linux sandboxes. Begin with `sandbox_create` (or `sandbox_list` to find \
@@ -101,11 +101,7 @@ async fn answer(tool: &Tool, call: ToolCall) -> (CallToolResult, u16) {
 }
 
 /// Refuses what the caller may not, and arguments that the tool does not have.
-fn check(
-    tool: &Tool,
-    caller: &Caller,
-    arguments: &rmcp::model::JsonObject,
-) -> Result<(), ApiError> {
+fn check(tool: &Tool, caller: &Caller, arguments: &rmcp::model::JsonObject) -> ApiResult<()> {
     if !caller.has(tool.scope) {
         let detail = format!("these credentials lack the scope `{}`", tool.scope);
         let hint = format!(
@@ -114,8 +110,7 @@ fn check(
         );
         return Err(ApiError::new(ErrorKind::Forbidden, detail).hint(hint));
     }
-    let schema = (tool.input)();
-    let properties = &schema["properties"];
+    let properties = (tool.input)();
     if let Some(name) = arguments
         .keys()
         .find(|name| properties.get(name.as_str()).is_none())
@@ -133,11 +128,10 @@ fn check(
             .hint(hint)
             .field(Some(name)));
     }
-    let required = schema["required"].as_array().into_iter().flatten();
-    for name in required.filter_map(Value::as_str) {
-        if arguments.get(name).is_none_or(Value::is_null) {
+    for name in tool.required {
+        if arguments.get(*name).is_none_or(Value::is_null) {
             let detail = format!("missing argument `{name}`");
-            return Err(ApiError::new(ErrorKind::Invalid, detail).field(Some(name.to_owned())));
+            return Err(ApiError::new(ErrorKind::Invalid, detail).field(Some((*name).to_owned())));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::outcome::Outcome;
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::tool_server::Progress as ProgressReport;
 
 /// How long a notification waits for a client that does not read.
@@ -46,11 +46,13 @@ pub(super) struct Tool {
     pub(super) effect: Effect,
     /// Whether it touches more than this server's sandboxes.
     pub(super) is_open: bool,
-    /// The schema of its arguments.
+    /// The schemas of its arguments, and the names of those that must be given.
     pub(super) input: fn() -> Value,
-    /// The schema of its structured result, if that has one form.
+    pub(super) required: &'static [&'static str],
+    /// The schemas of the fields of its structured result, if that has one form, and the names of those that are always there.
     pub(super) output: Option<fn() -> Value>,
-    pub(super) run: fn(ToolCall) -> BoxFuture<'static, Result<Outcome, ApiError>>,
+    pub(super) output_required: &'static [&'static str],
+    pub(super) run: fn(ToolCall) -> BoxFuture<'static, ApiResult<Outcome>>,
 }
 
 impl Tool {
@@ -64,11 +66,16 @@ impl Tool {
                 Effect::Reads | Effect::Sets | Effect::Removes
             ))
             .open_world(self.is_open);
-        let tool = rmcp::model::Tool::new(self.name, self.description, object((self.input)()))
+        let mut input = schema((self.input)(), self.required);
+        input["additionalProperties"] = false.into();
+        let tool = rmcp::model::Tool::new(self.name, self.description, object(input))
             .with_title(self.title)
             .with_annotations(hints);
         match self.output {
-            Some(output) => tool.with_raw_output_schema(object(output())),
+            Some(output) => {
+                let output = schema(output(), self.output_required);
+                tool.with_raw_output_schema(object(output))
+            }
             None => tool,
         }
     }
@@ -98,7 +105,7 @@ impl Deref for ToolCall {
 
 impl ToolCall {
     /// Reads the arguments.
-    pub(super) fn read<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+    pub(super) fn read<T: DeserializeOwned>(&mut self) -> ApiResult<T> {
         let arguments = std::mem::take(&mut self.arguments);
         serde_json::from_value(Value::Object(arguments))
             .map_err(|error| ApiError::new(ErrorKind::Invalid, error.to_string()))
@@ -168,16 +175,6 @@ impl Progress {
 
 /// The schema of an object.
 pub(super) fn schema(properties: Value, required: &[&str]) -> Value {
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
-/// The schema of a result: what is named is there, and more may be.
-pub(super) fn result(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 

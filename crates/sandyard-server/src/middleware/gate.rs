@@ -18,7 +18,7 @@ use super::{held_answer, open_listener};
 use crate::access::{Access, Authenticated};
 use crate::app::{App, AuthMode};
 use crate::audit::{self, Note};
-use crate::error::{ApiError, from_auth};
+use crate::error::{ApiError, ApiResult};
 use crate::extract::RequestMemory;
 use crate::listen::Listener;
 use crate::rate_limit::Allowance;
@@ -44,7 +44,7 @@ enum Credentials {
     /// A token or key.
     Credential(String),
     /// None, on a listener that requires none; with an error if the request may not use that.
-    Open(Result<(), ApiError>),
+    Open(ApiResult<()>),
     /// The request has no credentials.
     Missing,
 }
@@ -65,7 +65,7 @@ impl Gate {
     }
 
     /// Reads the credentials of a request, before anything is awaited.
-    fn read_credentials(&self, request: &Request) -> Result<Credentials, ApiError> {
+    fn read_credentials(&self, request: &Request) -> ApiResult<Credentials> {
         match credential(request.headers())? {
             Some(credential) => Ok(Credentials::Credential(credential)),
             None if self.is_open(request) => Ok(Credentials::Open(open_listener::check(
@@ -81,7 +81,7 @@ impl Gate {
         &self,
         credentials: Credentials,
         volume: Option<&str>,
-    ) -> Result<Option<Caller>, ApiError> {
+    ) -> ApiResult<Option<Caller>> {
         let auth = self.app.auth();
         let needed = match self.access {
             Access::Public => return Ok(None),
@@ -89,7 +89,7 @@ impl Gate {
                 let Credentials::Credential(token) = credentials else {
                     return Err(missing());
                 };
-                auth.check_node(&token).map_err(from_auth)?;
+                auth.check_node(&token)?;
                 return Ok(Some(Caller::system()));
             }
             Access::Scope(scope) | Access::Admin(scope) | Access::Volume(scope) => scope,
@@ -98,9 +98,7 @@ impl Gate {
             Credentials::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
                 return self.opener(&token, volume).await.map(Some);
             }
-            Credentials::Credential(credential) => {
-                auth.authenticate(&credential).await.map_err(from_auth)?
-            }
+            Credentials::Credential(credential) => auth.authenticate(&credential).await?,
             Credentials::Open(check) => check.map(|()| Caller::local())?,
             Credentials::Missing => return Err(missing()),
         };
@@ -120,7 +118,7 @@ impl Gate {
     }
 
     /// The caller with the token of the volume that a path names: it has the owner's rights on the volume, and no others.
-    async fn opener(&self, token: &str, volume: Option<&str>) -> Result<Caller, ApiError> {
+    async fn opener(&self, token: &str, volume: Option<&str>) -> ApiResult<Caller> {
         let (Access::Volume(scope), Some(id)) = (self.access, volume) else {
             return Err(ApiError::new(
                 ErrorKind::Unauthenticated,
@@ -271,7 +269,7 @@ fn begin_note(
 }
 
 /// The token or key of a request.
-fn credential(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+fn credential(headers: &HeaderMap) -> ApiResult<Option<String>> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let text = value.to_str().unwrap_or_default();
         return match text.split_once(' ') {

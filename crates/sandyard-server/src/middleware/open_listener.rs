@@ -11,10 +11,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use sandyard_core::ErrorKind;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Refuses a request that needs credentials even on an open listener.
-pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
+pub(crate) fn check(request: &Request, domain: &str) -> ApiResult<()> {
     let headers = request.headers();
     if ["x-forwarded-for", "forwarded", "x-real-ip"]
         .iter()
@@ -63,7 +63,7 @@ fn host_of(request: &Request) -> Option<Authority> {
     (host.as_str().bytes().all(is_plain) && has_good_port).then_some(host)
 }
 
-fn check_browser(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
+fn check_browser(headers: &HeaderMap, host: &str) -> ApiResult<()> {
     if headers.contains_key(header::ORIGIN) {
         let origin = text(headers, "origin").unwrap_or("null");
         let is_same = origin

@@ -55,18 +55,10 @@ fn is_good(id: &str) -> bool {
 /// A random UUID (version 4).
 pub(crate) fn random_uuid() -> String {
     // Ids only tell requests apart; a kernel without randomness at this point would be no reason to refuse one.
-    let mut bytes: [u8; 16] = random::bytes().unwrap_or_default();
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex = random::hex(&bytes);
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    let bytes = random::bytes().unwrap_or_default();
+    uuid::Builder::from_random_bytes(bytes)
+        .into_uuid()
+        .to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The command to run, as several dialects read it.
 
-use sandyard_service::{Command, ServiceError};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandyard_service::{Command, RunRequest, ServiceError, ServiceResult};
 use serde::Deserialize;
 use utoipa::openapi::schema::{
     AnyOfBuilder, Array, ArrayBuilder, Object, ObjectBuilder, Schema, Type,
@@ -23,7 +26,7 @@ pub(crate) enum CommandText {
 }
 
 impl CommandText {
-    pub(crate) fn into_command(self) -> Result<Command, ServiceError> {
+    pub(crate) fn into_command(self) -> ServiceResult<Command> {
         match self {
             Self::Shell(text) => {
                 bounds::text("command", &text, 1, MAX_ARGUMENT)?;
@@ -34,8 +37,30 @@ impl CommandText {
     }
 }
 
+/// A command with what a request may say about it, checked.
+pub(crate) fn run_request(
+    command: Command,
+    cwd: Option<String>,
+    env: Option<BTreeMap<String, String>>,
+    user: Option<String>,
+    timeout: Option<f64>,
+) -> ServiceResult<RunRequest> {
+    bounds::optional_text("cwd", cwd.as_deref(), 1, bounds::MAX_PATH)?;
+    bounds::optional_text("user", user.as_deref(), 1, 64)?;
+    let env = env.unwrap_or_default();
+    bounds::env("env", &env)?;
+    timeout.map_or(Ok(()), bounds::command_seconds)?;
+    Ok(RunRequest {
+        cwd,
+        env,
+        user,
+        timeout: timeout.map(Duration::from_secs_f64),
+        ..RunRequest::new(command)
+    })
+}
+
 /// Checks a program and its arguments.
-pub(crate) fn argv(arguments: Vec<String>) -> Result<Vec<String>, ServiceError> {
+pub(crate) fn argv(arguments: Vec<String>) -> ServiceResult<Vec<String>> {
     if !(1..=MAX_ARGUMENTS).contains(&arguments.len()) || arguments[0].is_empty() {
         return Err(ServiceError::invalid(
             "command",

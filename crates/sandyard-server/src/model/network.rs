@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::ErrorKind;
 use sandyard_core::network::{NetworkPolicy, PolicyError, Target};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::prelude::*;
 
 /// Most bytes of a policy as JSON.
 const MAX_BYTES: usize = 256 << 10;
@@ -123,7 +120,7 @@ pub(crate) struct Targets {
 
 impl Targets {
     /// Reads each of them; the first one that is none is named.
-    pub(crate) fn read(self) -> Result<Vec<Target>, ApiError> {
+    pub(crate) fn read(self) -> ApiResult<Vec<Target>> {
         if self.targets.is_empty() || self.targets.len() > MAX_TARGETS {
             return Err(invalid_entry(
                 "targets".to_owned(),
@@ -162,7 +159,7 @@ pub(crate) fn parse(
     prefix: &str,
     mut policy: Value,
     defaults: PolicyDefaults,
-) -> Result<NetworkPolicy, ApiError> {
+) -> ApiResult<NetworkPolicy> {
     let text = policy.to_string();
     // Databases do not accept NUL, which JSON escapes like this.
     if text.len() > MAX_BYTES || text.contains("\\u0000") {
@@ -196,7 +193,7 @@ pub(crate) fn parse_with_access(
     network: Option<Value>,
     allow_internet_access: Option<bool>,
     defaults: PolicyDefaults,
-) -> Result<Option<NetworkPolicy>, ApiError> {
+) -> ApiResult<Option<NetworkPolicy>> {
     let Some(allowed) = allow_internet_access else {
         return network
             .map(|policy| parse("network", policy, defaults))

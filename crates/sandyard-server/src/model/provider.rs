@@ -2,10 +2,8 @@
 
 use sandyard_provider::Capabilities;
 use sandyard_service::ProviderView;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::time::optional_iso;
+use crate::prelude::*;
 
 /// Operations that a provider supports.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::prelude::*;
+
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
 use sandyard_service::{Expiry, Sandbox, TimeoutAction};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::network::NetworkView;
 use super::provider::CapabilitiesView;
-use crate::call::Call;
-use crate::time::{iso, optional_iso};
 
 /// Status of a sandbox: `initializing` while it is being created, `running`, `paused` (paused or stopped; a request
 /// wakes it), `error` (it failed; see `reason`), `deleted` (being deleted, or gone).
@@ -167,9 +165,11 @@ pub(crate) struct SandboxInfo {
     /// Timeout in seconds: of idleness, or of the whole life, depending on `expiry`.
     timeout: i64,
     /// What happens when the timeout is over: `pause` or `delete`.
-    timeout_action: &'static str,
+    #[schema(value_type = String)]
+    timeout_action: TimeoutAction,
     /// How the timeout is counted: `idle` from the last activity, `fixed` from the start.
-    expiry: &'static str,
+    #[schema(value_type = String)]
+    expiry: Expiry,
     /// What the provider could not provide as requested, one sentence each; usually empty.
     limitations: Vec<String>,
     /// Old name of `limitations`. Will be removed in the next version.
@@ -233,11 +233,8 @@ impl SandboxInfo {
                 .map(|mount| (mount.path, mount.name))
                 .collect(),
             timeout: sandbox.timeout_s,
-            timeout_action: action_word(sandbox.timeout_action),
-            expiry: match sandbox.expiry {
-                Expiry::Idle => "idle",
-                Expiry::Fixed => "fixed",
-            },
+            timeout_action: sandbox.timeout_action,
+            expiry: sandbox.expiry,
             limitations: sandbox.limitations.clone(),
             deprecated_limitations: sandbox.limitations,
             mcp_url: links.mcp(&sandbox.id),
@@ -249,14 +246,6 @@ impl SandboxInfo {
             expires_at: optional_iso(expires_ms),
             deleted_at: optional_iso(sandbox.deleted_ms),
         }
-    }
-}
-
-fn action_word(action: TimeoutAction) -> &'static str {
-    match action {
-        TimeoutAction::Pause => "pause",
-        TimeoutAction::Stop => "stop",
-        TimeoutAction::Delete => "delete",
     }
 }
 

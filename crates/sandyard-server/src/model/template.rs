@@ -1,10 +1,8 @@
 //! Templates as responses show them.
 
 use sandyard_service::Template;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::time::optional_iso;
+use crate::prelude::*;
 
 /// Template: what sandboxes start from.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +63,6 @@ pub(crate) struct TemplateWarning {
 
 /// Query that names a provider.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct TemplateQuery {
     /// Provider that gets the template. Default: the default provider.
     #[param(min_length = 1, max_length = 64)]

@@ -1,14 +1,7 @@
 //! `POST /sandboxes/connect`.
 
-use axum::Json;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, sandbox_name};
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 /// Request that names a sandbox.
 #[derive(Deserialize, ToSchema)]

@@ -1,22 +1,13 @@
 //! `POST /sandboxes/create-directory`, by query or JSON.
 
-use axum::Json;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::filesystem::FileType;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{OptionalBody, Query, sandbox_name};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Request to create a directory. Fields that the query lacks may be in the body.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct CreateDirectory {
     /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(required = true, value_type = String, min_length = 1, max_length = 128)]
@@ -41,9 +32,8 @@ pub(crate) struct CreateDirectory {
 pub(crate) async fn create_directory(
     call: Call,
     Query(query): Query<CreateDirectory>,
-    OptionalBody(body): OptionalBody<Option<CreateDirectory>>,
+    OptionalBody(body): OptionalBody<CreateDirectory>,
 ) -> Reply<Done> {
-    let body = body.unwrap_or_default();
     let sandbox_id = query.sandbox_id.or(body.sandbox_id);
     let sandbox_id = sandbox_id.ok_or_else(|| missing("sandbox_id"))?;
     let name = sandbox_name(&sandbox_id)?;

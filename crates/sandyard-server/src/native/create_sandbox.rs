@@ -1,12 +1,9 @@
 //! `POST /sandboxes/create`.
 
-use axum::Json;
-
 use crate::actions::create::{self, CreateSandbox};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, IdempotencyKey};
+use crate::extract::IdempotencyKey;
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 /// Create a sandbox
 ///

@@ -1,12 +1,8 @@
 //! `DELETE /sandboxes/{id}` = `POST /sandboxes/delete`.
 
-use axum::Json;
-
 use super::connect::NamedSandbox;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, SandboxName, sandbox_name};
 use crate::model::Done;
+use crate::prelude::*;
 
 /// Delete a sandbox
 ///

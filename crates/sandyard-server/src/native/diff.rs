@@ -1,31 +1,17 @@
 //! `GET /sandboxes/{id}/diff`.
 
-use axum::Json;
-use sandyard_provider::ChangeKind;
-use serde::Serialize;
-use utoipa::ToSchema;
+use sandyard_provider::Change;
 
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::SandboxName;
+use crate::prelude::*;
 
 /// Maximum number of changed files in a response.
 const MAX_CHANGES: usize = 10_000;
-
-/// File that differs from the template's.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ChangeView {
-    /// Path of the file inside the sandbox.
-    path: String,
-    /// Kind of change: `added`, `modified` or `deleted`.
-    kind: &'static str,
-}
 
 /// Differences between a sandbox and its template.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DiffReply {
     /// Changed files, sorted by path.
-    changes: Vec<ChangeView>,
+    changes: Vec<Change>,
     /// Whether there are more changes than the response lists.
     truncated: bool,
 }
@@ -38,20 +24,8 @@ pub(crate) struct DiffReply {
     responses((status = 200, description = "Changed files returned.", body = DiffReply))
 )]
 pub(crate) async fn diff_sandbox(call: Call, name: SandboxName) -> Reply<DiffReply> {
-    let changes = call.service().diff(&call.caller, &name.id).await?;
-    Ok(Json(DiffReply {
-        truncated: changes.len() > MAX_CHANGES,
-        changes: changes
-            .into_iter()
-            .take(MAX_CHANGES)
-            .map(|change| ChangeView {
-                path: change.path,
-                kind: match change.kind {
-                    ChangeKind::Added => "added",
-                    ChangeKind::Modified => "modified",
-                    ChangeKind::Deleted => "deleted",
-                },
-            })
-            .collect(),
-    }))
+    let mut changes = call.service().diff(&call.caller, &name.id).await?;
+    let truncated = changes.len() > MAX_CHANGES;
+    changes.truncate(MAX_CHANGES);
+    Ok(Json(DiffReply { changes, truncated }))
 }

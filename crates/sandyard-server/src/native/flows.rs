@@ -2,29 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 use sandyard_core::network::{FlowVerdict, Protocol};
 use sandyard_service::{Event, EventFilter, FlowFilter};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 use crate::stream::{self, StreamedEvent};
-use crate::time::iso;
 
 /// Kinds of events that are flows.
 const KINDS: [&str; 2] = ["flow", "flow_denied"];
 
 /// Query of a list of flows.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct FlowQuery {
     /// Return only flows with this outcome. Default: all.
     #[param(inline)]
@@ -152,7 +143,7 @@ pub(crate) async fn list_flows(
     Query(query): Query<FlowQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let sandbox = call.inspect(&name.id).await?;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
     if query.follow.unwrap_or(false) || stream::wants_events(&headers) {

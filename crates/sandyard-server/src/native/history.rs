@@ -1,25 +1,16 @@
 //! `GET /sandboxes/{id}/events` and `/sandboxes/{id}/metrics`.
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 use sandyard_provider::Usage;
 use sandyard_service::{Event, EventFilter};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 use crate::stream::{self, StreamedEvent};
-use crate::time::iso;
 
 /// Query of a list of events.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
     /// Return only events with a greater `seq`. Default: the newest events.
     #[param(inline)]
@@ -90,7 +81,7 @@ pub(crate) async fn list_events(
     Query(query): Query<EventQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let sandbox = call.inspect(&name.id).await?;
     let filter = EventFilter {
         sandbox_id: Some(sandbox.id),
@@ -116,18 +107,8 @@ pub(crate) async fn list_events(
 pub(crate) struct UsageReply {
     /// ID of the sandbox.
     sandbox_id: String,
-    /// Memory in use in bytes, page cache included.
-    memory_bytes: Option<u64>,
-    /// Page cache in bytes, part of `memory_bytes`.
-    memory_cache_bytes: Option<u64>,
-    /// CPU time used since the start, in microseconds.
-    cpu_usage_us: Option<u64>,
-    /// Number of processes and threads.
-    pids: Option<u64>,
-    /// Number of bytes written on top of the template.
-    disk_bytes: Option<u64>,
-    /// Number of processes that the kernel killed because memory ran out.
-    oom_kills: Option<u64>,
+    #[serde(flatten)]
+    usage: Usage,
 }
 
 /// Get current resource usage
@@ -139,24 +120,10 @@ pub(crate) struct UsageReply {
 )]
 pub(crate) async fn get_sandbox_metrics(call: Call, name: SandboxName) -> Reply<UsageReply> {
     let sandbox = call.inspect(&name.id).await?;
-    let Usage {
-        memory_bytes,
-        memory_cache_bytes,
-        cpu_usage_us,
-        pids,
-        disk_bytes,
-        oom_kills,
-    } = call
-        .service()
-        .usage(&call.caller, sandbox.id.as_str())
-        .await?;
+    let service = call.service();
+    let usage = service.usage(&call.caller, sandbox.id.as_str()).await?;
     Ok(Json(UsageReply {
         sandbox_id: sandbox.id.to_string(),
-        memory_bytes,
-        memory_cache_bytes,
-        cpu_usage_us,
-        pids,
-        disk_bytes,
-        oom_kills,
+        usage,
     }))
 }

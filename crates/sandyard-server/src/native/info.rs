@@ -1,13 +1,7 @@
 //! `GET /sandboxes/{id}/info` and `/sandboxes/{id}/urls`.
 
-use axum::Json;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::SandboxName;
 use crate::model::sandbox::SandboxInfo;
+use crate::prelude::*;
 
 /// Get a sandbox
 ///

@@ -2,27 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::RawQuery;
 use sandyard_core::bounds::{MAX_PROJECT, MAX_USER_ID};
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::SandboxFilter;
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, decode_query};
+use crate::extract::decode_query;
 use crate::model::sandbox::{SandboxInfo, Status};
+use crate::prelude::*;
 
 /// Prefix of metadata filters in a query.
 const METADATA: &str = "metadata.";
-/// Maximum number of metadata filters.
-const MAX_METADATA: usize = 16;
 
 /// Query of a list of sandboxes. `metadata.<name>=<value>` filters by metadata.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Return only sandboxes of this user. Only admins see sandboxes of others.
     #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
@@ -93,23 +85,13 @@ pub(crate) async fn list_sandboxes(
 }
 
 /// Parses the metadata filters of a query.
-fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
+fn metadata(query: &str) -> ServiceResult<BTreeMap<String, String>> {
     let mut filters = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode_query(&name[METADATA.len()..])?;
-        let value = decode_query(value)?;
-        bounds::text("metadata", &name, 1, 256)?;
-        bounds::text("metadata", &value, 0, 4096)?;
-        filters.insert(name, value);
+        filters.insert(decode_query(&name[METADATA.len()..])?, decode_query(value)?);
     }
-    if filters.len() > MAX_METADATA {
-        return Err(ServiceError::invalid(
-            "metadata",
-            format!("at most {MAX_METADATA} words of metadata can be asked for"),
-        ));
-    }
-    Ok(filters)
+    bounds::metadata_filters(filters)
 }
 
 #[cfg(test)]

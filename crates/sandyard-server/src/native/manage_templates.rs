@@ -1,14 +1,8 @@
 //! `GET /templates` and `DELETE /templates/{name}`.
 
-use axum::Json;
-use sandyard_core::ErrorKind;
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{PathName, Query};
 use crate::model::Done;
 use crate::model::template::{TemplateList, TemplateQuery};
+use crate::prelude::*;
 
 /// List templates
 ///

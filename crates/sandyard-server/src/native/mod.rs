@@ -51,7 +51,8 @@ pub(crate) fn routes() -> Vec<Route> {
         route(manage, routes!(create_sandbox::create_sandbox)),
         route(used, routes!(connect::connect_sandbox)),
         route(used, routes!(run_command::run_command)).also("/sandboxes/run-cmd"),
-        route(used, routes!(text_files::write_file)),
+        // It takes a whole file, up to the operator's limit.
+        route(used, routes!(text_files::write_file)).with_max_body(None),
         route(used, routes!(text_files::read_file)),
         route(used, routes!(create_directory::create_directory)),
         route(used, routes!(ports::expose_port)),

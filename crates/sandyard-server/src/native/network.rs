@@ -1,16 +1,11 @@
 //! `GET` and `PUT /sandboxes/{id}/network`, `POST /sandboxes/{id}/network/allow` and `/deny`: egress policies.
 
-use axum::Json;
 use sandyard_service::Sandbox;
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, SandboxName};
 use crate::model::network::{self as policy, NetworkRequest, NetworkView, PolicyDefaults, Targets};
+use crate::prelude::*;
 
 /// Egress policy of a sandbox.
 #[derive(Serialize, ToSchema)]

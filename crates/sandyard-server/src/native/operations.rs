@@ -1,16 +1,10 @@
 //! Routes for operators: `GET /nodes`, `GET /timers/dead`, `POST /timers/dead/{name}/revive`.
 
-use axum::Json;
 use axum::extract::State;
-use sandyard_core::ErrorKind;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ApiError, Reply};
-use crate::extract::PathName;
 use crate::model::Done;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Server that shares the database.
 #[derive(Serialize, ToSchema)]
@@ -111,11 +105,8 @@ pub(crate) async fn list_dead_timers(State(app): State<App>) -> Reply<TimerList>
     params(("name" = String, Path, description = "ID of the sandbox that the timer belongs to.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Timer scheduled for now.", body = Done))
 )]
-pub(crate) async fn revive_timer(
-    State(app): State<App>,
-    PathName(subject): PathName,
-) -> Reply<Done> {
-    if app.service().revive_timer(&subject).await? {
+pub(crate) async fn revive_timer(call: Call, PathName(subject): PathName) -> Reply<Done> {
+    if call.service().revive_timer(&subject).await? {
         return Ok(Json(Done::new("The timer is due now")));
     }
     Err(ApiError::new(

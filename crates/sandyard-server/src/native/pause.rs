@@ -1,18 +1,10 @@
 //! `POST /sandboxes/{id}/pause`, `/resume` and `/stop`. All are idempotent.
 
-use axum::Json;
-use serde::Deserialize;
-use utoipa::IntoParams;
-
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 /// Query of a pause.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct PauseQuery {
     /// Reason, stored with the sandbox and its events. At most 256 characters.
     #[param(min_length = 0, max_length = 256, pattern = r"^[^\u0000]*$")]

@@ -1,18 +1,13 @@
 //! `POST /sandboxes/expose-port`; `POST` and `GET /sandboxes/{id}/ports/{port}`.
 
-use axum::Json;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use sandyard_core::Caller;
-use sandyard_service::{Sandbox, ServiceError};
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::Sandbox;
 
 use crate::actions::expose_port::{self, ExposePort, PortReply, browser_url, signed_url};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
+use crate::prelude::*;
 
 /// Get the URL of a port
 ///
@@ -41,7 +36,7 @@ pub(crate) struct PortName {
 impl<S: Send + Sync> FromRequestParts<S> for PortName {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let parameters = RawPathParams::from_request_parts(parts, state).await;
         let parameters = parameters.map_err(|_| ServiceError::no_sandbox("-"))?;
         let parameter = |name| {

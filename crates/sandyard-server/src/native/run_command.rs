@@ -2,21 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::Json;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use sandyard_service::{CommandOutput, RunRequest, ServiceError};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use sandyard_service::{CommandOutput, RunRequest};
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
 use crate::listen::Shutdown;
-use crate::model::command::{CommandText, MAX_OUTPUT, command_schema};
+use crate::model::command::{CommandText, MAX_OUTPUT, command_schema, run_request};
+use crate::prelude::*;
 use crate::stream::{self, Detach};
 use crate::streamed_json::StreamedObject;
 
@@ -51,21 +43,12 @@ pub(crate) struct RunCommand {
 }
 
 impl RunCommand {
-    fn into_request(self) -> Result<RunRequest, ServiceError> {
-        bounds::optional_text("cwd", self.cwd.as_deref(), 1, bounds::MAX_PATH)?;
-        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
-        let env = self.env.unwrap_or_default();
-        bounds::env("env", &env)?;
-        if let Some(seconds) = self.timeout {
-            bounds::command_seconds(seconds)?;
-        }
+    fn into_request(self) -> ServiceResult<RunRequest> {
+        let command = self.command.into_command()?;
+        let request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         Ok(RunRequest {
-            cwd: self.cwd,
-            env,
-            user: self.user,
-            timeout: self.timeout.map(Duration::from_secs_f64),
             max_output: self.max_output_bytes.map(|bytes| bytes.0 as usize),
-            ..RunRequest::new(self.command.into_command()?)
+            ..request
         })
     }
 }
@@ -128,7 +111,7 @@ pub(crate) async fn run_command(
     shutdown: Shutdown,
     headers: HeaderMap,
     Body(request): Body<RunCommand>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let name = sandbox_name(&request.sandbox_id)?.to_owned();
     let is_background = request.background.unwrap_or(false);
     let request = request.into_request()?;

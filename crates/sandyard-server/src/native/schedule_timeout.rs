@@ -1,11 +1,7 @@
 //! `POST /sandboxes/schedule-timeout` = `/sandboxes/timeout`.
 
-use axum::Json;
-
 use crate::actions::set_timeout::{self, SetTimeout, TimeoutReply};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Body;
+use crate::prelude::*;
 
 /// Set the idle timeout
 ///

@@ -1,19 +1,12 @@
 //! `GET /secrets`, `PUT` and `DELETE /secrets/{name}`: secrets that sandboxes use without seeing them.
 
-use axum::Json;
 use sandyard_core::bounds::{MAX_SECRET_BYTES, MAX_SECRET_HOSTS};
 use sandyard_core::network::{BoundHost, BoundHostError, SecretText};
 use sandyard_service::{SecretInfo, SecretRequest};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName};
 use crate::model::Done;
 use crate::model::network::invalid_entry;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Secret to store.
 #[derive(Deserialize, ToSchema)]
@@ -33,7 +26,7 @@ pub(crate) struct PutSecret {
 }
 
 impl PutSecret {
-    fn into_request(self, name: String) -> Result<SecretRequest, ApiError> {
+    fn into_request(self, name: String) -> ApiResult<SecretRequest> {
         bounds::text("value", &self.value, 1, MAX_SECRET_BYTES)?;
         bounds::optional_text("placeholder", self.placeholder.as_deref(), 8, 200)?;
         if self.hosts.is_empty() || self.hosts.len() > MAX_SECRET_HOSTS {
@@ -47,8 +40,7 @@ impl PutSecret {
                 invalid_entry(format!("hosts[{at}]"), error.to_string())
             })
         };
-        let hosts: Result<Vec<BoundHost>, ApiError> =
-            self.hosts.iter().enumerate().map(read).collect();
+        let hosts: ApiResult<Vec<BoundHost>> = self.hosts.iter().enumerate().map(read).collect();
         Ok(SecretRequest {
             name,
             value: SecretText::new(self.value),

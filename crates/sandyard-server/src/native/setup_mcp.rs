@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::Json;
 use sandyard_agent_client::wire::Code;
-use sandyard_core::ErrorKind;
 use sandyard_service::Live;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
-use utoipa::ToSchema;
 
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
+use crate::prelude::*;
 use crate::tool_server::{ToolServer, plain};
 
 /// Default time limit until the tool server listens.
@@ -137,7 +130,7 @@ fn timed_out() -> ApiError {
     .hint("give it more time with `timeout`, up to 120 seconds")
 }
 
-async fn wait_for_port(live: &Live, port: u16, until: Instant) -> Result<(), ApiError> {
+async fn wait_for_port(live: &Live, port: u16, until: Instant) -> ApiResult<()> {
     let mut delay = Duration::from_millis(20);
     loop {
         let Err(problem) = check_port(live, port).await else {
@@ -152,7 +145,7 @@ async fn wait_for_port(live: &Live, port: u16, until: Instant) -> Result<(), Api
 }
 
 /// Waits until a program listens on a port. A proxy in between accepts every connection, so a request must be sent.
-async fn check_port(live: &Live, port: u16) -> Result<(), ApiError> {
+async fn check_port(live: &Live, port: u16) -> ApiResult<()> {
     let closed = || {
         let detail = format!("nothing listens on port {port} of the sandbox");
         ApiError::new(ErrorKind::Conflict, detail)
@@ -182,7 +175,7 @@ async fn apply_settings(
     live: &Live,
     port: u16,
     request: &SetupMcp,
-) -> Result<BTreeMap<String, AddedServer>, ApiError> {
+) -> ApiResult<BTreeMap<String, AddedServer>> {
     let server = ToolServer::new(live, port);
     if let Some(credential) = &request.credential {
         let body = Value::Object(credential.clone());

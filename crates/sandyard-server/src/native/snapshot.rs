@@ -1,13 +1,9 @@
 //! `POST /sandboxes/{id}/snapshot` and `POST /sandboxes/{id}/fork`.
 
-use axum::Json;
-
 use crate::actions::copies::{self, Fork, Snapshot};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, OptionalBody, SandboxName};
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
+use crate::prelude::*;
 
 /// Create a snapshot
 ///
@@ -38,9 +34,9 @@ pub(crate) async fn snapshot_sandbox(
 pub(crate) async fn fork_sandbox(
     call: Call,
     name: SandboxName,
-    OptionalBody(request): OptionalBody<Option<Fork>>,
+    OptionalBody(request): OptionalBody<Fork>,
 ) -> Reply<SandboxReply> {
-    copies::fork_sandbox(&call, &name.id, request.unwrap_or_default())
+    copies::fork_sandbox(&call, &name.id, request)
         .await
         .map(Json)
 }

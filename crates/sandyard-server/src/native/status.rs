@@ -1,14 +1,9 @@
 //! `GET /sandboxes/{id}/status` and `GET /sandboxes/status`, for one sandbox or all.
 
-use axum::Json;
 use sandyard_service::SandboxFilter;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
 use crate::model::sandbox::StatusReply;
+use crate::prelude::*;
 
 /// Get the status of a sandbox
 ///
@@ -24,7 +19,6 @@ pub(crate) async fn get_sandbox_status(call: Call, name: SandboxName) -> Reply<S
 
 /// Query of a status.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
     /// Sandbox to return: its ID, its alias, or the ID its provider gave it. Default: all sandboxes of the caller.
     #[param(min_length = 1, max_length = 128)]

@@ -2,20 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use serde::Deserialize;
-use utoipa::ToSchema;
-
 use crate::actions::write_file::{self, WriteFile};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, sandbox_name};
 use crate::files::{WholeFile, read_whole};
 use crate::model::Done;
 use crate::model::file_path::path_of;
+use crate::prelude::*;
 use crate::streamed_json::StreamedObject;
 
 /// Largest file that is returned in JSON, in bytes.
@@ -56,10 +47,7 @@ pub(crate) struct FileContent {
     post, path = "/sandboxes/read-file", tag = "files", request_body = ReadFile,
     responses((status = 200, description = "File content returned.", body = FileContent))
 )]
-pub(crate) async fn read_file(
-    call: Call,
-    Body(request): Body<ReadFile>,
-) -> Result<Response, ApiError> {
+pub(crate) async fn read_file(call: Call, Body(request): Body<ReadFile>) -> ApiResult<Response> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let live = call.live(name).await?;

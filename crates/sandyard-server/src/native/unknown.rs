@@ -1,15 +1,10 @@
 //! Routes for operators: `GET /instances/unknown`, `DELETE /instances/unknown/{name}`.
 
-use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::Reply;
-use crate::extract::PathName;
 use crate::model::Done;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Instance that the database does not contain.
 #[derive(Serialize, ToSchema)]
@@ -74,10 +69,7 @@ pub(crate) async fn list_unknown_instances(State(app): State<App>) -> Reply<Unkn
     params(("name" = String, Path, description = "ID that the provider gave the instance.", min_length = 1, max_length = 128)),
     responses((status = 200, description = "Orphaned instance deleted.", body = Done))
 )]
-pub(crate) async fn delete_unknown_instance(
-    State(app): State<App>,
-    PathName(id): PathName,
-) -> Reply<Done> {
-    app.service().delete_unknown_instance(&id).await?;
+pub(crate) async fn delete_unknown_instance(call: Call, PathName(id): PathName) -> Reply<Done> {
+    call.service().delete_unknown_instance(&id).await?;
     Ok(Json(Done::new("Instance deleted")))
 }

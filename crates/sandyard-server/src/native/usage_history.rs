@@ -1,18 +1,11 @@
 //! `GET /sandboxes/{id}/metrics/history`.
 
-use axum::Json;
 use sandyard_provider::UsagePoint;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
+use crate::prelude::*;
 
 /// Query of a usage history.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct UsageHistoryQuery {
     /// Return only points from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest point.
     #[param(inline)]
@@ -22,40 +15,13 @@ pub(crate) struct UsageHistoryQuery {
     to_ms: Option<BoundedInt<0, 9_007_199_254_740_991>>,
 }
 
-/// Resource usage at one moment.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct UsagePointView {
-    /// Time of the measurement, in milliseconds since 1970-01-01 UTC.
-    at_ms: i64,
-    /// CPU time used since the previous point, in percent of the sandbox's CPU limit.
-    cpu_percent: f32,
-    /// Memory in use in bytes, page cache excluded.
-    memory_bytes: u64,
-    /// Page cache in bytes.
-    cache_bytes: u64,
-    /// Number of bytes written on top of the template.
-    disk_bytes: u64,
-}
-
-impl From<UsagePoint> for UsagePointView {
-    fn from(point: UsagePoint) -> Self {
-        Self {
-            at_ms: point.at_ms,
-            cpu_percent: point.cpu_percent,
-            memory_bytes: point.memory_bytes,
-            cache_bytes: point.cache_bytes,
-            disk_bytes: point.disk_bytes,
-        }
-    }
-}
-
 /// Resource usage of a sandbox over time.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UsageHistoryReply {
     /// ID of the sandbox.
     sandbox_id: String,
     /// Measurements, oldest first.
-    points: Vec<UsagePointView>,
+    points: Vec<UsagePoint>,
 }
 
 /// Get resource usage over time
@@ -79,6 +45,6 @@ pub(crate) async fn get_sandbox_metrics_history(
     let points = service.usage_history(&call.caller, id, from_ms, to_ms);
     Ok(Json(UsageHistoryReply {
         sandbox_id: sandbox.id.to_string(),
-        points: points.await?.into_iter().map(Into::into).collect(),
+        points: points.await?,
     }))
 }

@@ -1,18 +1,11 @@
 //! `GET` and `POST /volumes`, `GET` and `DELETE /volumes/{name}`: storage that outlives sandboxes.
 
-use axum::Json;
 use sandyard_core::bounds::MAX_USER_ID;
 use sandyard_service::Volume;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::audit;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Request to create a volume.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -28,7 +21,6 @@ pub(crate) struct CreateVolume {
 
 /// Query of a list of volumes.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListVolumes {
     /// Owner of the volumes. Only an admin may name another user; for other callers the parameter is ignored. Default:
     /// the caller.

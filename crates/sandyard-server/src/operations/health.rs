@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::{Extension, Json};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::{App, AuthMode};
 use crate::listen::Listener;
 use crate::model::provider::ProviderHealth;
+use crate::prelude::*;
 
 /// How long the store may take. Clients have timeouts of their own; this detects a store that is stuck, not one that is busy.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);

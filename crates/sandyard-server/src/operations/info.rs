@@ -1,11 +1,7 @@
 //! `GET /info`: what clients are to know about this server.
 
-use axum::Json;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::call::Call;
 use crate::model::provider::ProviderDetail;
+use crate::prelude::*;
 
 /// Information about the server for clients.
 #[derive(Debug, Serialize, ToSchema)]

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use sandyard_core::SandboxStatus;
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::metrics::recorder;
 
 /// Get metrics for Prometheus
@@ -16,7 +16,7 @@ use crate::metrics::recorder;
     get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Metrics returned.", body = String, content_type = "text/plain"))
 )]
-pub(crate) async fn get_metrics(State(app): State<App>) -> Result<Response, ApiError> {
+pub(crate) async fn get_metrics(State(app): State<App>) -> ApiResult<Response> {
     let counts = app.service().counts().await?;
     for status in SandboxStatus::ALL {
         let count = counts.get(status.as_str()).copied().unwrap_or(0);
@@ -33,7 +33,7 @@ pub(crate) async fn get_metrics(State(app): State<App>) -> Result<Response, ApiE
 }
 
 /// How each provider is, and what it has.
-async fn note_providers(app: &App) -> Result<(), ApiError> {
+async fn note_providers(app: &App) -> ApiResult<()> {
     let mut counts = app.service().counts_by_provider().await?;
     for provider in app.service().providers() {
         let name = provider.info.name;

@@ -61,15 +61,15 @@ pub(super) fn redirect(
         "{url}/{}{query}",
         below.unwrap_or_default().trim_start_matches('/')
     );
-    let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::LOCATION, HeaderValue::try_from(location).ok()?);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("no-referrer"),
-    );
-    Some(response)
+    let headers = [
+        (header::LOCATION, HeaderValue::try_from(location).ok()?),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ),
+    ];
+    Some((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }
 
 /// Whether a browser opens a page, in a tab or in a frame: programs that read pages send no such header.

@@ -28,7 +28,7 @@ pub(super) fn bind(settings: &Settings, is_tls: bool) -> Result<E2bSockets, Bind
             warning: Some(without("there is no port after that of the server")),
         });
     }
-    match listen::bind_e2b(&settings.e2b.listeners(), is_tls) {
+    match listen::bind(&settings.e2b.listeners(), is_tls, true) {
         Ok(sockets) => Ok(E2bSockets {
             sockets,
             warning: None,

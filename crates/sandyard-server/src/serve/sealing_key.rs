@@ -52,15 +52,12 @@ fn read_or_create(folder: &Path) -> Result<[u8; 32], SealingKeyError> {
         path: path.clone(),
         source,
     };
-    let text = match read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let new = random::text::<32>().map_err(failed)?;
-            // All secrets are sealed with the key from now on: it must survive a power cut, as they do.
-            files::create(&path, format!("{new}\n").as_bytes(), files::PRIVATE).map_err(failed)?;
-            read(&path).map_err(failed)?
-        }
-        other => other.map_err(failed)?,
-    };
+    if !path.exists() {
+        let new = random::text::<32>().map_err(failed)?;
+        // All secrets are sealed with the key from now on: it must survive a power cut, as they do.
+        files::create(&path, format!("{new}\n").as_bytes(), files::PRIVATE).map_err(failed)?;
+    }
+    let text = read(&path).map_err(failed)?;
     let key = std::str::from_utf8(&text)
         .ok()
         .and_then(SealingKey::from_text);

@@ -32,7 +32,7 @@ pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
         },
         max_json_bytes: at_most(settings.server.body_limit_bytes),
         trusted_proxies: settings.server.trusted_proxies.clone(),
-        rate_limit: settings.server.rate_limit.map_or(0, at_most),
+        rate_limit: settings.server.rate_limit.map_or(0, at_most_32),
         max_requests: settings.server.max_requests,
         upload_limit_bytes: settings.server.upload_limit_bytes,
         url_hosts: settings.server.url_hosts.clone(),
@@ -66,8 +66,8 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         default_timeout: lifecycle.default_timeout,
         max_timeout: lifecycle.max_timeout,
         retention: lifecycle.retention.unwrap_or(Duration::ZERO),
-        max_sandboxes_per_user: settings.limits.sandboxes_per_user.map_or(0, at_most),
-        max_sandboxes: settings.limits.sandboxes.map_or(0, at_most),
+        max_sandboxes_per_user: settings.limits.sandboxes_per_user.map_or(0, at_most_32),
+        max_sandboxes: settings.limits.sandboxes.map_or(0, at_most_32),
         command_timeout: lifecycle
             .command_timeout
             .unwrap_or(lifecycle.max_command_timeout),
@@ -119,7 +119,7 @@ pub(crate) fn auth(settings: &Settings) -> AuthConfig {
     AuthConfig {
         token_ttl: auth.token_ttl,
         refresh_ttl: auth.refresh_ttl,
-        max_failures: auth.lockout_failures.map_or(u32::MAX, at_most),
+        max_failures: auth.lockout_failures.map_or(u32::MAX, at_most_32),
         lock_for: auth.lockout_period,
         jwt_secret: auth
             .jwt_secret
@@ -159,19 +159,11 @@ fn tls_folder(data_dir: &Path) -> std::path::PathBuf {
 }
 
 /// A number that fits, the largest one for those that do not.
-fn at_most<T: TryFrom<u64> + Bounded>(number: u64) -> T {
-    T::try_from(number).unwrap_or(T::LARGEST)
+fn at_most(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Numbers with an end.
-trait Bounded {
-    const LARGEST: Self;
-}
-
-impl Bounded for u32 {
-    const LARGEST: Self = Self::MAX;
-}
-
-impl Bounded for usize {
-    const LARGEST: Self = Self::MAX;
+/// The same in 32 bits.
+fn at_most_32(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

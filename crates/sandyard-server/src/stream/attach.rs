@@ -2,30 +2,23 @@
 
 use axum::extract::RawPathParams;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::response::Response;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::wire::process::ProcessSelector;
 use sandyard_agent_client::{ClientError, ProcessStream};
-use sandyard_service::{Live, ServiceError, ServiceResult};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::Live;
 
 use super::child::Child;
 use super::exec::not_a_socket;
 use super::processes::{no_process, pid_of};
 use super::socket::{self, Framing, Terminal};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Longest `process` parameter, in characters.
 const MAX_PROCESS_ID: usize = 64;
 
 /// Where to continue.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct AttachQuery {
     /// Byte of the output to continue from: `output_offset` of the `start` message plus the bytes of output received
     /// since. Default: the oldest output that is still kept.
@@ -57,13 +50,13 @@ pub(super) async fn attach_process(
     Query(query): Query<AttachQuery>,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let pid = pid_of(&path_params)?;
     bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;
     let live = call.live(&name.id).await?;
     let process = connect(&live, pid, &query).await?;
-    let mut child = Child::attach(call.service(), &call.caller, live, process);
+    let mut child = Child::attach(&call, live, process);
     if !query.kill_on_disconnect.unwrap_or(false) {
         child.detach();
     }

@@ -1,21 +1,22 @@
 //! A command that belongs to a request and ends with it.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal};
 use sandyard_agent_client::{AgentClient, ClientError, ProcessIdentity, ProcessStream};
-use sandyard_core::{Caller, SandboxId};
-use sandyard_service::{Live, RunRequest, Service, ServiceResult};
+use sandyard_core::SandboxId;
+use sandyard_service::{Live, RunRequest, ServiceResult};
 use tokio::sync::Notify;
+
+use crate::call::Call;
 
 /// Pause between two checks whether input has to wake the sandbox.
 const WAKE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A running command. Dropping it kills the command with all its children, unless it has ended or is detached.
 pub(crate) struct Child {
-    service: Service,
+    call: Call,
     /// Keeps the sandbox awake.
     live: Live,
     /// None once the command has ended.
@@ -24,7 +25,6 @@ pub(crate) struct Child {
     identity: ProcessIdentity,
     /// Position in the command's output at which this client's part begins; none: the agent does not report it.
     output_offset: Option<u64>,
-    caller: Caller,
     started_at: Instant,
     is_detached: bool,
     /// Whether this request started the command, and so records its output and its end.
@@ -35,34 +35,24 @@ pub(crate) struct Child {
 
 impl Child {
     /// Starts a command.
-    pub(crate) async fn start(
-        service: &Service,
-        caller: &Caller,
-        live: Live,
-        request: RunRequest,
-    ) -> ServiceResult<Self> {
-        let process = service.stream_command(caller, &live, request).await?;
-        let mut child = Self::attach(service, caller, live, process);
+    pub(crate) async fn start(call: &Call, live: Live, request: RunRequest) -> ServiceResult<Self> {
+        let service = call.service();
+        let process = service.stream_command(&call.caller, &live, request).await?;
+        let mut child = Self::attach(call, live, process);
         child.is_started_here = true;
         Ok(child)
     }
 
     /// Follows a command that another request started. Its output goes to this client alone.
-    pub(crate) fn attach(
-        service: &Service,
-        caller: &Caller,
-        live: Live,
-        process: ProcessStream,
-    ) -> Self {
+    pub(crate) fn attach(call: &Call, live: Live, process: ProcessStream) -> Self {
         let identity = process.identity().clone();
         Self {
-            service: service.clone(),
+            call: call.clone(),
             live,
             pid: process.pid(),
             output_offset: process.begins_at(),
             identity,
             process: Some(process),
-            caller: caller.clone(),
             started_at: Instant::now(),
             is_detached: false,
             is_started_here: false,
@@ -88,8 +78,7 @@ impl Child {
     /// Wakes the sandbox when the client sends input.
     pub(crate) fn input_waker(&self) -> InputWaker {
         InputWaker {
-            service: self.service.clone(),
-            caller: self.caller.clone(),
+            call: self.call.clone(),
             id: self.live.sandbox.id.clone(),
         }
     }
@@ -119,8 +108,8 @@ impl Child {
             }
         }
         if let Some(output) = &self.unlogged {
-            let logged = self.service.log(&self.live.sandbox.id, self.pid, output);
-            logged.await;
+            let service = self.call.service();
+            service.log(&self.live.sandbox.id, self.pid, output).await;
         }
         let output = self.unlogged.take()?;
         Some(Ok(ProcessEvent::Data(output)))
@@ -131,13 +120,8 @@ impl Child {
             Some(Ok(ProcessEvent::End(end))) => {
                 if self.is_started_here {
                     let code = end.shell_code();
-                    self.service.note_exit(
-                        &self.caller,
-                        &self.live,
-                        self.pid,
-                        code,
-                        self.started_at,
-                    );
+                    let (service, caller) = (self.call.service(), &self.call.caller);
+                    service.note_exit(caller, &self.live, self.pid, code, self.started_at);
                 }
                 self.process = None;
             }
@@ -162,7 +146,7 @@ impl Drop for Child {
         if self.is_detached && !self.is_started_here {
             return;
         }
-        let (service, sandbox) = (self.service.clone(), self.live.sandbox.clone());
+        let (service, sandbox) = (self.call.service().clone(), self.live.sandbox.clone());
         if self.is_detached && self.unlogged.is_none() {
             service.record_in_background(&sandbox, process);
             return;
@@ -189,8 +173,7 @@ impl Drop for Child {
 /// Wakes a sandbox that was paused under an open stream, when its client sends input.
 #[derive(Debug)]
 pub(crate) struct InputWaker {
-    service: Service,
-    caller: Caller,
+    call: Call,
     id: SandboxId,
 }
 
@@ -201,20 +184,11 @@ impl InputWaker {
     pub(crate) async fn wake_on(self, input: &Notify) {
         loop {
             input.notified().await;
-            if let Err(error) = self.service.wake_for_input(&self.caller, &self.id).await {
+            let (service, caller) = (self.call.service(), &self.call.caller);
+            if let Err(error) = service.wake_for_input(caller, &self.id).await {
                 tracing::debug!(%error, sandbox.id = %self.id, "Input did not wake the sandbox");
             }
             tokio::time::sleep(WAKE_CHECK_INTERVAL).await;
         }
-    }
-}
-
-impl fmt::Debug for Child {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child")
-            .field("sandbox", &self.live.sandbox.id)
-            .field("pid", &self.pid)
-            .field("is_detached", &self.is_detached)
-            .finish_non_exhaustive()
     }
 }

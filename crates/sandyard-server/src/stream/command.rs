@@ -5,27 +5,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use axum::response::Response;
 use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::{ClientError, wire};
-use sandyard_service::{Live, RunRequest, ServiceError};
-use serde::Deserialize;
+use sandyard_service::{Live, RunRequest};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::child::Child;
 use super::sse;
 use super::utf8::Utf8Decoder;
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, SandboxName};
 use crate::listen::Shutdown;
-use crate::model::command::{CommandText, command_schema};
+use crate::model::command::{CommandText, command_schema, run_request};
+use crate::prelude::*;
 
 /// Whether a command outlives its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,32 +63,15 @@ pub(super) struct RunStreamBody {
 }
 
 impl RunBody {
-    fn into_request(self) -> Result<(RunRequest, Detach), ServiceError> {
-        let mut request = RunRequest::new(self.command.into_command()?);
-        request.cwd = self.cwd;
-        request.env = self.env.unwrap_or_default();
-        request.user = self.user;
-        request.timeout = self.timeout.map(seconds).transpose()?;
-        check(&request)?;
+    fn into_request(self) -> ServiceResult<(RunRequest, Detach)> {
+        let command = self.command.into_command()?;
+        let request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         let detach = match self.detach {
             Some(true) => Detach::Yes,
             _ => Detach::No,
         };
         Ok((request, detach))
     }
-}
-
-/// Checks the directory, user and variables of a command.
-pub(super) fn check(request: &RunRequest) -> Result<(), ServiceError> {
-    bounds::optional_text("cwd", request.cwd.as_deref(), 1, bounds::MAX_PATH)?;
-    bounds::optional_text("user", request.user.as_deref(), 1, 64)?;
-    bounds::env("env", &request.env)
-}
-
-/// Checks the time limit of a command.
-pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
-    bounds::command_seconds(seconds)?;
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Run a command and stream its output
@@ -110,7 +87,7 @@ pub(super) async fn run_command_stream(
     call: Call,
     shutdown: Shutdown,
     Body(body): Body<RunStreamBody>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let (request, detach) = body.run.into_request()?;
     let live = call.live(&body.sandbox_id).await?;
     command_events(&call, live, request, detach, shutdown).await
@@ -128,7 +105,7 @@ pub(super) async fn run_in_sandbox(
     name: SandboxName,
     shutdown: Shutdown,
     Body(body): Body<RunBody>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let (request, detach) = body.into_request()?;
     let live = call.live(&name.id).await?;
     command_events(&call, live, request, detach, shutdown).await
@@ -145,7 +122,7 @@ pub(crate) async fn command_events(
     request: RunRequest,
     detach: Detach,
     shutdown: Shutdown,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let started_at = Instant::now();
     let timeout = match detach {
         Detach::No => Some(call.service().foreground_timeout(request.timeout)?),
@@ -153,7 +130,7 @@ pub(crate) async fn command_events(
         Detach::Yes => request.timeout,
     };
     let request = RunRequest { timeout, ..request };
-    let mut child = Child::start(call.service(), &call.caller, live, request).await?;
+    let mut child = Child::start(call, live, request).await?;
     if detach == Detach::Yes {
         child.detach();
     }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use sandyard_agent_client::wire::process::{PtySize, Signal};
-use sandyard_service::{RunRequest, ServiceError};
+use sandyard_service::{RunRequest, ServiceError, ServiceResult};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::child::Child;
-use super::command::{check, seconds};
-use crate::model::command::CommandText;
+use crate::model::command::{CommandText, run_request};
 
 /// Largest number of columns and of rows of a terminal.
 const MAX_SIDE: u16 = 4096;
@@ -23,7 +22,7 @@ pub(super) struct Size {
 
 impl Size {
     /// Checks columns and rows.
-    pub(super) fn checked(self) -> Result<Self, ServiceError> {
+    pub(super) fn checked(self) -> ServiceResult<Self> {
         let range = 1..=MAX_SIDE;
         if range.contains(&self.cols) && range.contains(&self.rows) {
             return Ok(self);
@@ -47,14 +46,13 @@ pub(super) struct ExecRequest {
     argv: Option<Vec<String>>,
     tty: Option<Size>,
     cwd: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
+    env: Option<BTreeMap<String, String>>,
     user: Option<String>,
     timeout: Option<f64>,
 }
 
 impl ExecRequest {
-    pub(super) fn into_request(self) -> Result<RunRequest, ServiceError> {
+    pub(super) fn into_request(self) -> ServiceResult<RunRequest> {
         let command = match (self.command, self.argv) {
             (Some(command), None) => command,
             (None, Some(argv)) => CommandText::Argv(argv),
@@ -65,13 +63,9 @@ impl ExecRequest {
                 ));
             }
         };
-        let mut request = RunRequest::new(command.into_command()?);
-        request.cwd = self.cwd;
-        request.env = self.env;
-        request.user = self.user;
-        request.timeout = self.timeout.map(seconds).transpose()?;
+        let command = command.into_command()?;
+        let mut request = run_request(command, self.cwd, self.env, self.user, self.timeout)?;
         request.has_stdin = true;
-        check(&request)?;
         if let Some(size) = self.tty {
             let size = size.checked()?;
             request.terminal = Some((size.cols, size.rows));
@@ -130,7 +124,7 @@ const SIGNALS: [(&str, i32); 12] = [
 
 impl SignalName {
     /// Reads `SIGINT`, `int` or `2`.
-    pub(super) fn to_wire(&self) -> Result<Signal, ServiceError> {
+    pub(super) fn to_wire(&self) -> ServiceResult<Signal> {
         let unknown = || {
             ServiceError::invalid(
                 "signal",

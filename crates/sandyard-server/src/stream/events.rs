@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use axum::http::HeaderMap;
-use axum::response::{Response, sse as axum_sse};
+use axum::response::sse as axum_sse;
 use futures_util::{Stream, stream};
 use sandyard_service::{Event, EventFilter};
-use serde::Serialize;
 
 use super::sse;
-use crate::call::Call;
-use crate::error::ApiError;
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Events that are read at once.
 const BATCH: usize = 1_000;
@@ -35,7 +33,7 @@ pub(crate) async fn follow_events<V>(
     view: V,
     headers: &HeaderMap,
     shutdown: Shutdown,
-) -> Result<Response, ApiError>
+) -> ApiResult<Response>
 where
     V: Fn(Event) -> Option<StreamedEvent> + Send + Sync + 'static,
 {

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::response::Response;
-use sandyard_core::ErrorKind;
-use sandyard_service::{Live, RunRequest, ServiceError, ServiceResult};
+use sandyard_service::{Live, RunRequest};
 
 use super::child::Child;
 use super::control::ExecRequest;
 use super::socket::{self, Framing, Terminal};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::SandboxName;
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Longest wait for the message that names the command.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +32,7 @@ pub(super) async fn exec(
     name: SandboxName,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let live = call.live(&name.id).await?;
     Ok(
@@ -77,7 +73,7 @@ async fn run(call: Call, live: Live, mut socket: WebSocket, shutdown: Shutdown) 
     let started = match request {
         Ok(request) => {
             let terminal = Terminal(request.terminal.is_some());
-            Child::start(call.service(), &call.caller, live, request)
+            Child::start(&call, live, request)
                 .await
                 .map(|child| (child, terminal))
         }

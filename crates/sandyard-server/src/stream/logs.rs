@@ -2,28 +2,20 @@
 
 use std::convert::Infallible;
 
-use axum::Json;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
-use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
 use sandyard_service::{LogEntry, LogFollower};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::sse;
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::prelude::*;
 
 /// Default number of lines.
 const DEFAULT_TAIL: usize = 100;
 
 /// Which lines of the log to read.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct LogQuery {
     /// Whether to stream new lines as server-sent events (default false).
     follow: Option<bool>,
@@ -74,7 +66,7 @@ pub(super) async fn read_logs(
     Query(query): Query<LogQuery>,
     shutdown: Shutdown,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let tail = query.tail.map_or(DEFAULT_TAIL, |tail| tail.0 as usize);
     let after = query.after.map(|after| after.0.unsigned_abs());
     let service = call.service();

@@ -1,17 +1,11 @@
 //! The commands that run in a sandbox.
 
-use axum::Json;
 use axum::extract::RawPathParams;
 use sandyard_agent_client::wire::process::{ProcessInfo, ProcessSelector};
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::control::SignalName;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, SandboxName};
+use crate::model::Done;
+use crate::prelude::*;
 
 /// Running command. Its environment is left out, since it may hold secrets.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,7 +60,7 @@ pub(super) async fn list_processes(call: Call, name: SandboxName) -> Reply<Proce
 }
 
 /// The process id in a path.
-pub(super) fn pid_of(path_params: &RawPathParams) -> Result<u32, ServiceError> {
+pub(super) fn pid_of(path_params: &RawPathParams) -> ServiceResult<u32> {
     let pid = path_params.iter().find(|(name, _)| *name == "pid");
     let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
     pid.ok_or_else(no_process)
@@ -79,20 +73,10 @@ pub(super) fn no_process() -> ServiceError {
 
 /// The signal to send.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct KillQuery {
     /// Signal to send, as name or number: `SIGTERM`, `INT`, `9` (default `SIGKILL`, which ends the children of the
     /// command too).
     signal: Option<String>,
-}
-
-/// Confirmation that the signal was sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Killed {
-    /// Always `true`; a failed request has an error status instead.
-    success: bool,
-    /// Summary of the result for people.
-    message: String,
 }
 
 /// Kill a command
@@ -101,22 +85,22 @@ pub(super) struct Killed {
 #[utoipa::path(
     post, path = "/sandboxes/{id}/processes/{pid}/kill", tag = "commands",
     params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, KillQuery),
-    responses((status = 200, description = "Signal sent.", body = Killed))
+    responses((status = 200, description = "Signal sent.", body = Done))
 )]
 pub(super) async fn kill_process(
     call: Call,
     name: SandboxName,
     path_params: RawPathParams,
     Query(query): Query<KillQuery>,
-) -> Reply<Killed> {
+) -> Reply<Done> {
     let pid = pid_of(&path_params)?;
     let signal = SignalName::Name(query.signal.unwrap_or_else(|| "KILL".to_owned())).to_wire()?;
     let live = call.live(&name.id).await?;
     match live.agent.signal(ProcessSelector::Pid(pid), signal).await {
-        Ok(()) => Ok(Json(Killed {
-            success: true,
-            message: format!("signal {} sent to process {pid}", signal.0),
-        })),
+        Ok(()) => {
+            let sent = format!("signal {} sent to process {pid}", signal.0);
+            Ok(Json(Done::new(sent)))
+        }
         Err(error) if error.is_not_found() => Err(no_process().source(error).into()),
         Err(error) => Err(error.into()),
     }

@@ -1,21 +1,15 @@
 //! Terminals over WebSocket, in the form that terminal emulators in browsers use.
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::response::Response;
-use sandyard_service::{Command, RunRequest, ServiceResult};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use sandyard_service::{Command, RunRequest};
 
 use super::child::Child;
-use super::command::check;
 use super::control::set_term;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Query, SandboxName};
 use crate::listen::Shutdown;
+use crate::model::command::run_request;
+use crate::prelude::*;
 
 /// A login shell: bash if the sandbox has it, else sh.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
@@ -27,7 +21,6 @@ const MAX_CWD: usize = 1024;
 
 /// The terminal to open.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct PtyQuery {
     /// Width of the terminal in columns, 1–4096 (default 80).
     #[param(inline)]
@@ -62,14 +55,14 @@ pub(super) async fn open_pty(
     Query(query): Query<PtyQuery>,
     shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let request = query.into_request()?;
     let live = call.live(&name.id).await?;
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
             let _hold = shutdown.hold();
-            match Child::start(call.service(), &call.caller, live, request).await {
+            match Child::start(&call, live, request).await {
                 Ok(child) => {
                     socket::attach(
                         socket,
@@ -98,13 +91,10 @@ impl PtyQuery {
             || Command::Argv(["sh", "-c", SHELL].map(str::to_owned).to_vec()),
             Command::Shell,
         );
-        let mut request = RunRequest::new(command);
-        request.cwd = self.cwd;
-        request.user = self.user;
+        let mut request = run_request(command, self.cwd, None, self.user, None)?;
         request.terminal = Some((cols, rows));
         request.has_stdin = true;
         set_term(&mut request);
-        check(&request)?;
         Ok(request)
     }
 }

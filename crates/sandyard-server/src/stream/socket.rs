@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::{AgentClient, ClientError, InputStream, InputTo, wire};
 use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 use tokio::sync::{Notify, mpsc};
 
 use super::child::Child;
@@ -215,7 +215,7 @@ impl Input {
         }
     }
 
-    async fn write(&mut self, bytes: Bytes) -> Result<(), ServiceError> {
+    async fn write(&mut self, bytes: Bytes) -> ServiceResult<()> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => self.stream.insert(
@@ -231,7 +231,7 @@ impl Input {
         Ok(sent?)
     }
 
-    async fn control(&mut self, text: &str) -> Result<(), ServiceError> {
+    async fn control(&mut self, text: &str) -> ServiceResult<()> {
         let control: Control = serde_json::from_str(text).map_err(|error| {
             ServiceError::new(
                 ErrorKind::Invalid,
@@ -252,7 +252,7 @@ impl Input {
     }
 
     /// Ends the input after the command has got all of it.
-    async fn end(&mut self) -> Result<(), ServiceError> {
+    async fn end(&mut self) -> ServiceResult<()> {
         if let Some(stream) = self.stream.take() {
             stream.finish().await?;
         }

@@ -3,13 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::prelude::*;
+
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
-use serde::Serialize;
 use serde_json::json;
 
 /// Time without events after which a comment is sent, so that proxies keep the connection open and lost clients are noticed.

@@ -11,7 +11,7 @@ use sandyard_service::{MemoryHold, UNCOUNTED_BYTES};
 use serde_json::Value;
 
 use super::progress::ProgressSender;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Largest answer of a tool, in bytes: it may contain a screenshot.
 pub(super) const MAX_RESULT: usize = 16 << 20;
@@ -43,7 +43,7 @@ pub(super) async fn read(
     max: usize,
     progress: Option<&ProgressSender>,
     memory: &MemoryHold,
-) -> Result<Answer, ApiError> {
+) -> ApiResult<Answer> {
     let is_stream = crate::extract::media_type(response.headers()) == "text/event-stream";
     let mut answer = Answer {
         status: response.status(),
@@ -152,7 +152,7 @@ fn is_answer(message: &Value) -> bool {
 }
 
 /// Result of a response, or its error.
-pub(super) fn result_of(method: &str, mut message: Value) -> Result<Value, ApiError> {
+pub(super) fn result_of(method: &str, mut message: Value) -> ApiResult<Value> {
     if let Some(error) = message.get("error") {
         let reason = error["message"].as_str().unwrap_or("it does not say why");
         let detail = format!(
@@ -167,7 +167,7 @@ pub(super) fn result_of(method: &str, mut message: Value) -> Result<Value, ApiEr
 }
 
 /// Tools of a page, and cursor of the next page.
-pub(super) fn tools_of(mut page: Value) -> Result<(Vec<Value>, Option<String>), ApiError> {
+pub(super) fn tools_of(mut page: Value) -> ApiResult<(Vec<Value>, Option<String>)> {
     let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
         return Err(not_a_tool_server("its list of tools is no list"));
     };

@@ -21,7 +21,7 @@ use super::answer::{
     Answer, MAX_ANSWER, MAX_RESULT, MAX_TEXT, not_a_tool_server, plain, read, result_of, tools_of,
 };
 use super::progress::ProgressSender;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Largest number of tools, longest name of a tool in characters, and largest number of pages of a list.
 const MAX_TOOLS: usize = 1000;
@@ -74,7 +74,7 @@ impl<'a> ToolServer<'a> {
     }
 
     /// Begins a session.
-    pub(crate) async fn open(live: &'a Live, port: u16) -> Result<Self, ApiError> {
+    pub(crate) async fn open(live: &'a Live, port: u16) -> ApiResult<Self> {
         let mut server = Self::new(live, port);
         let hello = json!({
             "protocolVersion": VERSION, "capabilities": {},
@@ -90,7 +90,7 @@ impl<'a> ToolServer<'a> {
     }
 
     /// The tools, as the server describes them.
-    pub(crate) async fn list(&mut self) -> Result<Vec<Value>, ApiError> {
+    pub(crate) async fn list(&mut self) -> ApiResult<Vec<Value>> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
@@ -108,7 +108,7 @@ impl<'a> ToolServer<'a> {
     }
 
     /// The names of the tools.
-    pub(crate) async fn names(&mut self) -> Result<Vec<String>, ApiError> {
+    pub(crate) async fn names(&mut self) -> ApiResult<Vec<String>> {
         let tools = self.list().await?;
         let names = tools.iter().filter_map(|tool| tool["name"].as_str());
         Ok(names.map(|name| plain(name, MAX_NAME)).collect())
@@ -120,7 +120,7 @@ impl<'a> ToolServer<'a> {
         tool: &str,
         arguments: Map<String, Value>,
         progress: Option<&ProgressSender>,
-    ) -> Result<Value, ApiError> {
+    ) -> ApiResult<Value> {
         let mut params = json!({"name": tool, "arguments": arguments});
         if progress.is_some() {
             params["_meta"] = json!({"progressToken": self.next_id});
@@ -132,7 +132,7 @@ impl<'a> ToolServer<'a> {
     }
 
     /// Sends settings to a route beside the protocol. None: the server has no such route.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Option<Value>, ApiError> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> ApiResult<Option<Value>> {
         let answer = self.exchange(path, body).await?;
         match answer.status {
             StatusCode::NOT_FOUND
@@ -163,7 +163,7 @@ impl<'a> ToolServer<'a> {
         method: &str,
         params: Value,
         progress: Option<&ProgressSender>,
-    ) -> Result<Value, ApiError> {
+    ) -> ApiResult<Value> {
         let id = self.next_id;
         self.next_id += 1;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -194,7 +194,7 @@ impl<'a> ToolServer<'a> {
     }
 
     /// Sends one message and reads the answer.
-    async fn exchange(&self, path: &str, message: &Value) -> Result<Answer, ApiError> {
+    async fn exchange(&self, path: &str, message: &Value) -> ApiResult<Answer> {
         let message = Some(message);
         let (response, _connection) = self.session.send(&self.live.agent, path, message).await?;
         read(response, MAX_ANSWER, None, &self.live.hold_memory()).await
@@ -232,7 +232,7 @@ impl Session {
         agent: &AgentClient,
         path: &str,
         message: Option<&Value>,
-    ) -> Result<(Response<Incoming>, AbortOnDrop), ApiError> {
+    ) -> ApiResult<(Response<Incoming>, AbortOnDrop)> {
         let port = agent.dial(self.port).await?;
         let request = self.prepare(path, message, &port.headers)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(port.stream))
@@ -254,7 +254,7 @@ impl Session {
         path: &str,
         message: Option<&Value>,
         dial_headers: &HeaderMap,
-    ) -> Result<Request<Full<Bytes>>, ApiError> {
+    ) -> ApiResult<Request<Full<Bytes>>> {
         let method = message.map_or(Method::DELETE, |_| Method::POST);
         let body = message.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder()

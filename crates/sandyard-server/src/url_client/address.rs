@@ -2,27 +2,28 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
 use sandyard_core::network::address::closed_class;
 
 /// Blocks of IPv4 that nobody's service is in, beside those that are closed to sandboxes too
 /// ([`closed_class`]): the rest of the IANA special-purpose registry (RFC 6890 and its followers).
-const CLOSED_V4: [(Ipv4Addr, u32); 6] = [
-    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
-    (Ipv4Addr::new(192, 31, 196, 0), 24), // AS112
-    (Ipv4Addr::new(192, 52, 193, 0), 24), // AMT
-    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
-    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
+const CLOSED_V4: [Ipv4Net; 6] = [
+    Ipv4Net::new_assert(Ipv4Addr::new(192, 0, 2, 0), 24), // documentation
+    Ipv4Net::new_assert(Ipv4Addr::new(192, 31, 196, 0), 24), // AS112
+    Ipv4Net::new_assert(Ipv4Addr::new(192, 52, 193, 0), 24), // AMT
+    Ipv4Net::new_assert(Ipv4Addr::new(192, 88, 99, 0), 24), // 6to4 relays
+    Ipv4Net::new_assert(Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
+    Ipv4Net::new_assert(Ipv4Addr::new(203, 0, 113, 0), 24), // documentation
 ];
 
 /// Blocks within IPv6's global unicast that are not for everybody. Whatever lies outside of 2000::/3 is closed anyway:
 /// loopback, link-local, unique local, multicast, IPv4-mapped, IPv4-compatible and NAT64 addresses.
-const CLOSED_V6: [(Ipv6Addr, u32); 5] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments; Teredo, which holds an IPv4 address
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4, which holds an IPv4 address
-    (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48), // AS112
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
+const CLOSED_V6: [Ipv6Net; 5] = [
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments; Teredo, which holds an IPv4 address
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4, which holds an IPv4 address
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48), // AS112
+    Ipv6Net::new_assert(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
 /// Says whether anybody on the internet can reach an address.
@@ -31,23 +32,12 @@ pub(super) fn is_open(address: IpAddr) -> bool {
         return false;
     }
     match address {
-        IpAddr::V4(address) => !CLOSED_V4
-            .iter()
-            .any(|&(block, len)| in_block(address.to_bits(), block.to_bits(), 32 - len)),
+        IpAddr::V4(address) => !CLOSED_V4.iter().any(|block| block.contains(&address)),
         IpAddr::V6(address) => {
             address.segments()[0] & 0xe000 == 0x2000
-                && !CLOSED_V6
-                    .iter()
-                    .any(|&(block, len)| in_block(address.to_bits(), block.to_bits(), 128 - len))
+                && !CLOSED_V6.iter().any(|block| block.contains(&address))
         }
     }
-}
-
-fn in_block<T>(address: T, block: T, host_bits: u32) -> bool
-where
-    T: std::ops::BitXor<Output = T> + std::ops::Shr<u32, Output = T> + Default + PartialEq,
-{
-    (address ^ block) >> host_bits == T::default()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use sandyard_tls::roots;
 use super::reach::Reach;
 use super::resolver::{self, CheckedResolver, ClosedName, LookUp, PORT};
 use super::target;
+use crate::error::chain;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -143,22 +144,14 @@ fn next_url(url: &Url, response: &Response) -> Option<Url> {
 
 /// The host does not give or take the file.
 fn unwilling(field: &'static str, url: &Url, status: StatusCode) -> ServiceError {
-    let mut error = ServiceError::new(
-        ErrorKind::BadRequest,
-        format!("{} answered {status}", printable(url)),
-    );
-    error.field = Some(field);
-    error
+    let text = format!("{} answered {status}", printable(url));
+    ServiceError::new(ErrorKind::BadRequest, text).field(field)
 }
 
 /// The host was not reached, or the resolver refused it.
 fn refused(field: &'static str, url: &Url, error: reqwest::Error) -> ServiceError {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
-    while let Some(at) = cause {
-        if at.is::<ClosedName>() {
-            return target::closed(field, url.host_str().unwrap_or_default());
-        }
-        cause = at.source();
+    if chain(&error).any(|cause| cause.is::<ClosedName>()) {
+        return target::closed(field, url.host_str().unwrap_or_default());
     }
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::TimedOut, "took too long")
@@ -166,10 +159,9 @@ fn refused(field: &'static str, url: &Url, error: reqwest::Error) -> ServiceErro
         (ErrorKind::BadRequest, "could not be reached")
     };
     // A presigned URL is a secret, so the error goes on without it.
-    let mut refusal =
-        ServiceError::new(kind, format!("{} {what}", printable(url))).source(error.without_url());
-    refusal.field = Some(field);
-    refusal
+    ServiceError::new(kind, format!("{} {what}", printable(url)))
+        .field(field)
+        .source(error.without_url())
 }
 
 /// A URL without what may be secret in it.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 
 use super::allow_list::is_usual;
 use super::reach::Reach;
@@ -12,7 +12,7 @@ use super::reach::Reach;
 const MAX_LEN: usize = 16 << 10;
 
 /// Reads a URL and refuses what no caller may name. Names are checked again when they are resolved.
-pub(super) fn read(field: &'static str, text: &str, reach: &Reach) -> Result<Url, ServiceError> {
+pub(super) fn read(field: &'static str, text: &str, reach: &Reach) -> ServiceResult<Url> {
     if text.len() > MAX_LEN {
         return Err(ServiceError::invalid(
             field,
@@ -27,7 +27,7 @@ pub(super) fn read(field: &'static str, text: &str, reach: &Reach) -> Result<Url
 }
 
 /// Refuses what no caller, and no redirect, may name.
-pub(super) fn check(field: &'static str, url: &Url, reach: &Reach) -> Result<(), ServiceError> {
+pub(super) fn check(field: &'static str, url: &Url, reach: &Reach) -> ServiceResult<()> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(ServiceError::invalid(
             field,

@@ -182,7 +182,7 @@ async fn the_end_lets_requests_finish_ends_streams_and_leaves_sandboxes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_dawdles_with_its_head_is_cut_off() {
     use sandyard_server::listen::{ListenSettings, Listeners, bind};
-    let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false, false).unwrap();
     let address = sockets[0].address;
     let settings = ListenSettings {
         header_timeout: Duration::from_millis(50),
@@ -203,7 +203,7 @@ async fn a_client_that_dawdles_with_its_head_is_cut_off() {
 async fn a_client_with_a_slow_body_gets_an_error_and_is_disconnected() {
     use sandyard_server::listen::{ListenSettings, Listeners, bind};
     let app = crate::app::TestApp::new().await;
-    let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false, false).unwrap();
     let address = sockets[0].address;
     let settings = ListenSettings {
         body_timeout: Duration::from_millis(50),

@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, SandboxStatus};
-use sandyard_service::{ConnectRequest, ServiceError, TimeoutAction, TimeoutRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use crate::prelude::*;
+
+use sandyard_core::SandboxStatus;
+use sandyard_service::{ConnectRequest, TimeoutAction, TimeoutRequest};
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
 use super::view::SandboxView;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::OptionalBody;
 
 /// Default time, from now, that a sandbox has at least after a connect.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -46,9 +41,8 @@ pub(crate) struct Connect {
 pub(crate) async fn e2b_connect(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Connect>>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let options = options.unwrap_or_default();
+    OptionalBody(options): OptionalBody<Connect>,
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ConnectRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),
@@ -89,9 +83,8 @@ pub(crate) struct Resume {
 pub(crate) async fn e2b_resume(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Resume>>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
-    let options = options.unwrap_or_default();
+    OptionalBody(options): OptionalBody<Resume>,
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     if sandbox.status == SandboxStatus::Running {
         return Err(ServiceError::new(

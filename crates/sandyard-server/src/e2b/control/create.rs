@@ -3,24 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, NetworkPolicy};
-use sandyard_service::{CreateRequest, Expiry, MountRequest, ServiceError, TimeoutAction};
-use serde::Deserialize;
+use sandyard_core::NetworkPolicy;
+use sandyard_service::{CreateRequest, Expiry, MountRequest, TimeoutAction};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::network::{Network, unavailable};
 use super::template_name;
 use super::view::SandboxView;
 use crate::app::App;
 use crate::audit;
-use crate::bounds::{self, BoundedInt, MetadataValue};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, IdempotencyKey};
+use crate::bounds::MetadataValue;
+use crate::extract::IdempotencyKey;
 use crate::model::network::PolicyDefaults;
+use crate::prelude::*;
 
 /// Default time that a sandbox lives.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -96,7 +91,7 @@ impl NewSandbox {
         app: &App,
         key: IdempotencyKey,
         default_timeout: Duration,
-    ) -> Result<CreateRequest, ApiError> {
+    ) -> ApiResult<CreateRequest> {
         let template = template_name::read(app, &self.template_id)?;
         let template = match template.provider {
             Some(provider) => format!("{provider}/{}", template.name),
@@ -149,7 +144,7 @@ fn policy(
     app: &App,
     network: Option<Network>,
     allow_internet_access: Option<bool>,
-) -> Result<NetworkPolicy, ApiError> {
+) -> ApiResult<NetworkPolicy> {
     let requested = network
         .unwrap_or_default()
         .into_policy(allow_internet_access, PolicyDefaults::from(app))?;
@@ -180,7 +175,7 @@ pub(crate) async fn e2b_create(
     call: Call,
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     create(&call, key, new, DEFAULT_TIMEOUT).await
 }
 
@@ -195,7 +190,7 @@ pub(crate) async fn e2b_create_v1(
     call: Call,
     key: IdempotencyKey,
     Body(new): Body<NewSandbox>,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     create(&call, key, new, DEFAULT_TIMEOUT_V1).await
 }
 
@@ -204,7 +199,7 @@ async fn create(
     key: IdempotencyKey,
     new: NewSandbox,
     default_timeout: Duration,
-) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+) -> ApiResult<(StatusCode, Json<SandboxView>)> {
     let template = new.template_id.clone();
     let request = new.into_request(&call.app, key, default_timeout)?;
     let created = call.service().create(&call.caller, request).await;

@@ -2,20 +2,13 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_service::{ForkRequest, Sandbox, ServiceResult};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use sandyard_service::{ForkRequest, Sandbox};
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
 use super::view::SandboxView;
-use crate::bounds::BoundedInt;
-use crate::call::Call;
 use crate::e2b::error::E2bError;
-use crate::error::ApiError;
-use crate::extract::OptionalBody;
+use crate::prelude::*;
 
 /// Default time that a fork lives.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -54,9 +47,8 @@ pub(crate) enum Forked {
 pub(crate) async fn e2b_fork(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Fork>>,
-) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
-    let options = options.unwrap_or_default();
+    OptionalBody(options): OptionalBody<Fork>,
+) -> ApiResult<(StatusCode, Json<Vec<Forked>>)> {
     let sandbox = name::existing(&call, &target.id).await?;
     let request = ForkRequest {
         timeout: Some(options.timeout.map_or(DEFAULT_TIMEOUT, duration)),

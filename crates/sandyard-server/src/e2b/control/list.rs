@@ -1,19 +1,14 @@
 //! `GET /v2/sandboxes` and `GET /sandboxes`.
 
-use axum::Json;
 use axum::extract::RawQuery;
 use axum::http::{HeaderName, HeaderValue};
 use sandyard_core::SandboxStatus;
-use sandyard_service::{SandboxFilter, ServiceError};
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::SandboxFilter;
 
 use super::view::{ListedView, Names};
 use super::{metadata, pages, template_name};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Query, decode_query};
+use crate::extract::decode_query;
+use crate::prelude::*;
 
 /// Number of running sandboxes among the selected ones.
 const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
@@ -32,7 +27,6 @@ pub(crate) enum Order {
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,
@@ -67,7 +61,7 @@ pub(crate) async fn e2b_list(
     call: Call,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
-) -> Result<pages::ItemPage<ListedView>, ApiError> {
+) -> ApiResult<pages::ItemPage<ListedView>> {
     let states = states(raw.as_deref().unwrap_or_default())?;
     let template = match query.template.as_deref() {
         Some(text) => Some(template_name::resolve(&call, text).await?.name),
@@ -110,7 +104,6 @@ pub(crate) async fn e2b_list(
 
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQueryV1 {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,
@@ -156,7 +149,7 @@ impl StateFilter {
 }
 
 /// The states that a query selects: one parameter with commas, or several. Without one, all are selected.
-fn states(query: &str) -> Result<Vec<StateFilter>, ServiceError> {
+fn states(query: &str) -> ServiceResult<Vec<StateFilter>> {
     let mut states = Vec::new();
     for value in query
         .split('&')
@@ -188,7 +181,7 @@ fn states(query: &str) -> Result<Vec<StateFilter>, ServiceError> {
 }
 
 /// Parses a time.
-fn read_time(text: &str) -> Result<i64, ServiceError> {
+fn read_time(text: &str) -> ServiceResult<i64> {
     text.parse::<jiff::Timestamp>()
         .map(jiff::Timestamp::as_millisecond)
         .map_err(|_| {

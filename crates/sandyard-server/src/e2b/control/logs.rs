@@ -2,18 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
+use crate::prelude::*;
+
 use sandyard_service::{LogEntry, LogSource};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, SandboxParam};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::Query;
-use crate::time::iso;
 
 /// Largest number of lines that are searched.
 const MAX_LINES: usize = 1000;
@@ -95,7 +89,6 @@ pub(crate) enum Direction {
 
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
     /// Time to start at, in milliseconds since 1970-01-01 UTC. Default: all of the newest 1,000 lines.
     #[param(inline)]
@@ -135,12 +128,7 @@ pub(crate) async fn e2b_logs(
     Query(query): Query<LogsQuery>,
 ) -> Reply<Logs> {
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
-    let sandbox = name::existing(&call, &target.id).await?;
-    let service = call.service();
-    let lines = service
-        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
-        .await?;
-    let mut entries = lines.entries;
+    let mut entries = newest(&call, &target).await?;
     let is_backward = query.direction == Some(Direction::Backward);
     entries.retain(|entry| {
         let is_beyond = query.cursor.is_none_or(|cursor| match is_backward {
@@ -162,9 +150,16 @@ pub(crate) async fn e2b_logs(
     }))
 }
 
+/// The newest lines of a sandbox's log, oldest first.
+async fn newest(call: &Call, target: &SandboxParam) -> ServiceResult<Vec<LogEntry>> {
+    let sandbox = name::existing(call, &target.id).await?;
+    let service = call.service();
+    let lines = service.logs(&call.caller, sandbox.id.as_str(), MAX_LINES);
+    Ok(lines.await?.entries)
+}
+
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQueryV1 {
     /// Return only lines from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]
@@ -207,12 +202,7 @@ pub(crate) async fn e2b_logs_v1(
     target: SandboxParam,
     Query(query): Query<LogsQueryV1>,
 ) -> Reply<LogsV1> {
-    let sandbox = name::existing(&call, &target.id).await?;
-    let service = call.service();
-    let lines = service
-        .logs(&call.caller, sandbox.id.as_str(), MAX_LINES)
-        .await?;
-    let mut entries = lines.entries;
+    let mut entries = newest(&call, &target).await?;
     let start_ms = query.start.map_or(0, |start| start.0);
     entries.retain(|entry| entry.at_ms >= start_ms);
     entries.truncate(query.limit.map_or(MAX_LINES, |limit| limit.0 as usize));

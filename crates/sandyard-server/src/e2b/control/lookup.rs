@@ -1,14 +1,11 @@
 //! `GET` and `DELETE /sandboxes/{id}`.
 
-use axum::Json;
-use axum::http::StatusCode;
 use sandyard_core::SandboxStatus;
-use sandyard_service::ServiceError;
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam};
 use super::view::{DetailView, Names};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
 
 /// Get a sandbox for E2B clients
 ///
@@ -30,7 +27,7 @@ pub(crate) async fn e2b_get(call: Call, target: SandboxParam) -> Reply<DetailVie
     delete, path = "/e2b/sandboxes/{id}", tag = "e2b", params(SandboxParam),
     responses((status = 204, description = "Sandbox deleted."))
 )]
-pub(crate) async fn e2b_delete(call: Call, target: SandboxParam) -> Result<StatusCode, ApiError> {
+pub(crate) async fn e2b_delete(call: Call, target: SandboxParam) -> ApiResult<StatusCode> {
     let sandbox = call.inspect(&target.id).await?;
     if sandbox.status == SandboxStatus::Deleted {
         return Err(ServiceError::no_sandbox(&target.id)

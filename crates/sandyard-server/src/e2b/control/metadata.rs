@@ -5,32 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_service::ServiceError;
+use sandyard_service::ServiceResult;
 
 use crate::bounds;
 use crate::extract::decode_query;
 
-/// Largest number of labels in a filter.
-const MAX_LABELS: usize = 16;
-
 /// Parses the labels.
-pub(crate) fn read(parameter: &str) -> Result<BTreeMap<String, String>, ServiceError> {
+pub(crate) fn read(parameter: &str) -> ServiceResult<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for pair in parameter.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode_query(&decode_query(name)?)?;
         let value = decode_query(&decode_query(value)?)?;
-        bounds::text("metadata", &name, 1, 256)?;
-        bounds::text("metadata", &value, 0, 4096)?;
         labels.insert(name, value);
     }
-    if labels.len() > MAX_LABELS {
-        return Err(ServiceError::invalid(
-            "metadata",
-            format!("at most {MAX_LABELS} labels can be filtered by"),
-        ));
-    }
-    Ok(labels)
+    bounds::metadata_filters(labels)
 }
 
 #[cfg(test)]

@@ -2,20 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
-use sandyard_core::ErrorKind;
+use crate::prelude::*;
+
 use sandyard_provider::UsagePoint;
-use sandyard_service::{Sandbox, ServiceError, ServiceResult};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::Sandbox;
 
 use super::name::{self, SandboxParam, without_client};
 use super::view::cpu_count;
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::Reply;
-use crate::extract::{Query, sandbox_name};
-use crate::time::iso;
 
 /// Largest number of sandboxes in one request.
 const MAX_SANDBOXES: usize = 100;
@@ -25,7 +18,6 @@ type Seconds = BoundedInt<0, 253_402_300_799>;
 
 /// The period.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct MetricsQuery {
     /// Return only measurements from this time on, in seconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]
@@ -143,7 +135,6 @@ async fn point_now(call: &Call, id: &str, now_ms: i64) -> ServiceResult<Vec<Usag
 
 /// The sandboxes to measure.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ManyQuery {
     /// IDs of the sandboxes, separated by commas, at most 100.
     #[param(min_length = 1, max_length = 13000)]

@@ -3,12 +3,9 @@
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use sandyard_core::{SandboxId, SandboxStatus};
-use sandyard_service::{Sandbox, ServiceError, ServiceResult};
-use utoipa::IntoParams;
+use sandyard_service::Sandbox;
 
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use crate::prelude::*;
 
 /// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]
@@ -22,7 +19,7 @@ pub(crate) struct SandboxParam {
 impl<S: Send + Sync> FromRequestParts<S> for SandboxParam {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         let Ok(Path(text)) = path else {
             return Err(ServiceError::no_sandbox("").into());

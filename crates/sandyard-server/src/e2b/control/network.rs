@@ -2,18 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
 use sandyard_core::NetworkPolicy;
 use sandyard_core::network::Target;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::name::{self, SandboxParam};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::Body;
 use crate::model::network::{self as policy, PolicyDefaults, invalid_entry};
+use crate::prelude::*;
 
 /// Prefix of variables that only E2B's gateway replaces.
 const E2B_VARIABLE: &str = "${e2b.";
@@ -47,7 +42,7 @@ impl Network {
         self,
         allow_internet_access: Option<bool>,
         defaults: PolicyDefaults,
-    ) -> Result<Option<NetworkPolicy>, ApiError> {
+    ) -> ApiResult<Option<NetworkPolicy>> {
         if self.egress_proxy.is_some() {
             return Err(unavailable(
                 "network.egressProxy",
@@ -173,7 +168,7 @@ pub(crate) async fn e2b_set_network(
     call: Call,
     target: SandboxParam,
     Body(update): Body<NetworkUpdate>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = name::existing(&call, &target.id).await?;
     let before = call.service().policy_of(&sandbox)?;
     let defaults = PolicyDefaults::from(&call.app);

@@ -1,9 +1,8 @@
 //! Lists in pages: a header holds the token of the next page.
 
-use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use sandyard_service::ServiceError;
-use serde::Serialize;
+
+use crate::prelude::*;
 
 /// Header with the token of the next page.
 const NEXT: HeaderName = HeaderName::from_static("x-next-token");
@@ -29,7 +28,7 @@ pub(crate) fn cut<T>(
     name: impl Fn(&T) -> &str,
     limit: usize,
     after: Option<&str>,
-) -> Result<(Vec<T>, Option<String>), ServiceError> {
+) -> ServiceResult<(Vec<T>, Option<String>)> {
     if let Some(after) = after {
         let last = items.iter().position(|item| name(item) == after);
         let last = last.ok_or_else(|| {

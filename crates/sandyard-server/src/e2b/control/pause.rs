@@ -1,15 +1,10 @@
 //! `POST /sandboxes/{id}/pause`.
 
-use axum::http::StatusCode;
-use sandyard_core::{ErrorKind, SandboxStatus};
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_core::SandboxStatus;
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::OptionalBody;
 
 /// Options of a pause.
 #[derive(Default, Deserialize, ToSchema)]
@@ -33,9 +28,8 @@ pub(crate) struct Pause {
 pub(crate) async fn e2b_pause(
     call: Call,
     target: SandboxParam,
-    OptionalBody(options): OptionalBody<Option<Pause>>,
-) -> Result<StatusCode, ApiError> {
-    let options = options.unwrap_or_default();
+    OptionalBody(options): OptionalBody<Pause>,
+) -> ApiResult<StatusCode> {
     let sandbox = name::existing(&call, &target.id).await?;
     let id = sandbox.id.as_str();
     if sandbox.status != SandboxStatus::Running {

@@ -2,18 +2,12 @@
 //!
 //! A snapshot keeps files, not memory.
 
-use axum::Json;
-use axum::http::StatusCode;
 use sandyard_service::Snapshot;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+
+use crate::prelude::*;
 
 use super::name::{self, SandboxParam, without_client};
 use super::{pages, template_name};
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{OptionalBody, Query};
 
 /// Tag of names without a tag.
 const TAG: &str = ":default";
@@ -65,10 +59,10 @@ impl From<Snapshot> for SnapshotView {
 pub(crate) async fn e2b_snapshot(
     call: Call,
     target: SandboxParam,
-    OptionalBody(new): OptionalBody<Option<NewSnapshot>>,
-) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
+    OptionalBody(new): OptionalBody<NewSnapshot>,
+) -> ApiResult<(StatusCode, Json<SnapshotView>)> {
     let sandbox = name::existing(&call, &target.id).await?;
-    let name = new.unwrap_or_default().name;
+    let name = new.name;
     let alias = name.as_deref().map(template_name::plain);
     let service = call.service();
     let snapshot = service
@@ -80,7 +74,6 @@ pub(crate) async fn e2b_snapshot(
 /// The snapshots to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct SnapshotsQuery {
     /// Return only snapshots of this sandbox.
     #[serde(rename = "sandboxID")]
@@ -107,7 +100,7 @@ pub(crate) struct SnapshotsQuery {
 pub(crate) async fn e2b_list_snapshots(
     call: Call,
     Query(query): Query<SnapshotsQuery>,
-) -> Result<pages::ItemPage<SnapshotView>, ApiError> {
+) -> ApiResult<pages::ItemPage<SnapshotView>> {
     bounds::optional_text("name", query.name.as_deref(), 1, 512)?;
     let of = query.sandbox_id.as_deref().map(without_client);
     let mut snapshots = call.service().snapshots(&call.caller, of).await?;

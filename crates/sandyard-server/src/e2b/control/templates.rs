@@ -1,21 +1,12 @@
 //! `GET /templates`, `/v2/templates`, `/templates/{name}` and `/templates/aliases/{name}`; `DELETE /templates/{name}`.
 
-use axum::Json;
-use axum::http::StatusCode;
-use sandyard_core::ErrorKind;
 use sandyard_provider::TemplateInfo;
-use sandyard_service::{ProviderView, ServiceResult, Snapshot, Template};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use sandyard_service::{ProviderView, Snapshot, Template};
 
 use super::template_name::{self, BASE};
 use super::{ENVD_VERSION, pages};
 use crate::app::App;
-use crate::bounds::{self, BoundedInt};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{PathName, Query};
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Templates are not built here, so every one has the same build.
 const BUILD_ID: &str = "00000000-0000-0000-0000-000000000000";
@@ -166,7 +157,6 @@ pub(crate) async fn e2b_list_templates(call: Call) -> Reply<Vec<TemplateView>> {
 /// The templates to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
 pub(crate) struct TemplatesQuery {
     /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
@@ -187,7 +177,7 @@ pub(crate) struct TemplatesQuery {
 pub(crate) async fn e2b_list_templates_v2(
     call: Call,
     Query(query): Query<TemplatesQuery>,
-) -> Result<pages::ItemPage<TemplateView>, ApiError> {
+) -> ApiResult<pages::ItemPage<TemplateView>> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
     let templates = all(&call).await?;
     let limit = query
@@ -255,7 +245,7 @@ pub(crate) async fn e2b_find_template(call: Call, PathName(name): PathName) -> R
 pub(crate) async fn e2b_delete_template(
     call: Call,
     PathName(name): PathName,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let real = template_name::resolve(&call, &name).await?;
     let provider = real.provider.as_deref();
     let service = call.service();

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use crate::prelude::*;
+
 use sandyard_core::SandboxStatus;
-use sandyard_service::{Expiry, Sandbox, ServiceError, ServiceResult, TimeoutRequest};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use sandyard_service::{Expiry, Sandbox, TimeoutRequest};
 
 use super::create::{TimeoutSeconds, duration};
 use super::name::{self, SandboxParam};
-use crate::bounds::BoundedInt;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{Body, OptionalBody};
 
 /// New lifetime of a sandbox.
 #[derive(Deserialize, ToSchema)]
@@ -35,7 +30,7 @@ pub(crate) async fn e2b_set_timeout(
     call: Call,
     target: SandboxParam,
     Body(request): Body<SetTimeout>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let sandbox = running(&call, &target.id).await?;
     let request = TimeoutRequest {
         timeout: duration(request.timeout),
@@ -67,10 +62,10 @@ pub(crate) struct Refresh {
 pub(crate) async fn e2b_refresh(
     call: Call,
     target: SandboxParam,
-    OptionalBody(request): OptionalBody<Option<Refresh>>,
-) -> Result<StatusCode, ApiError> {
+    OptionalBody(request): OptionalBody<Refresh>,
+) -> ApiResult<StatusCode> {
     let sandbox = running(&call, &target.id).await?;
-    let duration = request.unwrap_or_default().duration;
+    let duration = request.duration;
     let seconds = duration.map_or(15, |seconds| seconds.0.unsigned_abs());
     call.service()
         .extend(

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::{SandboxStatus, Scope};
-use sandyard_service::{Sandbox, ServiceResult, Snapshot, TimeoutAction};
-use serde::Serialize;
-use utoipa::ToSchema;
+use sandyard_service::{Sandbox, Snapshot, TimeoutAction};
 
 use super::ENVD_VERSION;
 use super::network::NetworkView;
 use super::template_name::{self, BASE};
 use crate::app::App;
-use crate::call::Call;
-use crate::time::iso;
+use crate::prelude::*;
 
 /// Id of the client; old SDKs append it to the id of the sandbox.
 const CLIENT_ID: &str = "sandyard";

@@ -2,23 +2,17 @@
 
 use std::io;
 
-use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
 use futures_util::stream;
-use sandyard_service::ServiceError;
 
 use super::dirs::MakeQuery;
 use super::entry::{E2bVolumeEntry, E2bVolumeEntryType};
 use super::error::with_client_paths;
 use super::paths::PathQuery;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{PathName, Query};
-use crate::files::read_body;
+use crate::files::{read_body, send_bytes};
 use crate::middleware::request_id::random_uuid;
+use crate::prelude::*;
 
 /// Download a file from a volume
 ///
@@ -32,7 +26,7 @@ pub(super) async fn e2b_read_volume_file(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     let file = match target.agent.read_file(&target.path_in_sandbox()?).await {
         Err(error) if error.is_not_found() => return Err(target.not_found().into()),
@@ -43,21 +37,7 @@ pub(super) async fn e2b_read_volume_file(
         let chunk = file.next().await?.map_err(io::Error::other);
         Some((chunk, file))
     });
-    let mut response = Response::new(Body::from_stream(chunks));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/octet-stream"),
-    );
-    // The content of a volume must never run as a page of this server.
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    if let Some(size) = size {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
-    }
-    Ok(response)
+    Ok(send_bytes(chunks, size))
 }
 
 /// Upload a file to a volume
@@ -75,7 +55,7 @@ pub(super) async fn e2b_write_volume_file(
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
     body: Body,
-) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+) -> ApiResult<(StatusCode, Json<E2bVolumeEntry>)> {
     let attributes = query.attributes()?;
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     let path_in_sandbox = target.path_in_sandbox()?;
@@ -145,7 +125,7 @@ fn refuse_if(
     entry: Option<&E2bVolumeEntry>,
     kind: E2bVolumeEntryType,
     requirement: &str,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     match entry.is_some_and(|entry| entry.kind == kind) {
         true => Err(ServiceError::invalid("path", requirement)),
         false => Ok(()),

@@ -1,25 +1,18 @@
 //! `/volumecontent/{id}/dir`: lists and creates folders.
 
-use axum::Json;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use sandyard_service::ServiceError;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use axum::http::header;
+
+use crate::prelude::*;
 
 use super::entry::E2bVolumeEntry;
 use super::listing_slots::ListingSlots;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::extract::{PathName, Query};
 
 /// Largest depth of a listing.
 const MAX_DEPTH: u32 = 100;
 
 /// A folder to list.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
@@ -31,7 +24,6 @@ pub(super) struct ListQuery {
 
 /// A file or folder to create.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct MakeQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
@@ -50,7 +42,7 @@ pub(super) struct MakeQuery {
 }
 
 impl MakeQuery {
-    pub(super) fn attributes(&self) -> Result<Attributes, ServiceError> {
+    pub(super) fn attributes(&self) -> ServiceResult<Attributes> {
         Attributes {
             uid: self.uid,
             gid: self.gid,
@@ -72,7 +64,7 @@ pub(super) async fn e2b_list_volume_dir(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<ListQuery>,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let depth = query.depth.unwrap_or(1).max(1);
     if depth > MAX_DEPTH {
         let message = format!("`depth` must be at most {MAX_DEPTH} (got {depth})");
@@ -98,7 +90,7 @@ pub(super) async fn e2b_make_volume_dir(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
-) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+) -> ApiResult<(StatusCode, Json<E2bVolumeEntry>)> {
     let attributes = query.attributes()?;
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     target

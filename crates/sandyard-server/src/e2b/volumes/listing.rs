@@ -8,7 +8,7 @@ use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::wire::process::{ProcessConfig, ProcessSelector, Signal, StartRequest};
 use sandyard_agent_client::{AgentClient, StartOptions};
 use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 
 use super::entry::{FIELDS, read_all};
 use super::error;
@@ -39,7 +39,7 @@ struct Listing {
 
 impl Listing {
     /// Adds output; fails if it is too much.
-    fn add(&mut self, output: &[u8]) -> Result<(), ServiceError> {
+    fn add(&mut self, output: &[u8]) -> ServiceResult<()> {
         for byte in output {
             self.printed.push(*byte);
             if *byte == 0 {
@@ -67,7 +67,7 @@ pub(super) async fn list(
     agent: &AgentClient,
     process: ProcessConfig,
     path: &str,
-) -> Result<Bytes, ServiceError> {
+) -> ServiceResult<Bytes> {
     let mut listing = Listing {
         prefix: path.len(),
         ..Listing::default()
@@ -92,7 +92,7 @@ async fn read_output(
     agent: &AgentClient,
     process: ProcessConfig,
     listing: &mut Listing,
-) -> Result<(), ServiceError> {
+) -> ServiceResult<()> {
     let request = StartRequest {
         process,
         stdin: Some(false),
@@ -128,7 +128,7 @@ async fn read_output(
     Err(unreadable())
 }
 
-fn write(path: &str, listing: &Listing) -> Result<Bytes, ServiceError> {
+fn write(path: &str, listing: &Listing) -> ServiceResult<Bytes> {
     let entries = read_all(path, &listing.printed).ok_or_else(unreadable)?;
     // The folder comes first. Entries that could not be read were removed meanwhile.
     match entries.split_first() {
@@ -160,7 +160,7 @@ mod tests {
 
     const ENTRY: &[u8] = b"f\x001\x00644\x000\x000\x000\x000\x000\x00\x00";
 
-    fn listing_of(prefix: usize, name: &str, count: usize) -> Result<Listing, ServiceError> {
+    fn listing_of(prefix: usize, name: &str, count: usize) -> ServiceResult<Listing> {
         let mut listing = Listing {
             prefix,
             ..Listing::default()

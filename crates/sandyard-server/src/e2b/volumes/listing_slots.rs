@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Listings at the same time.
@@ -44,7 +44,7 @@ impl ListingSlots {
     }
 
     /// Waits for a slot to list a folder of the volume with this id.
-    pub(super) async fn take(&self, volume: &str) -> Result<ListingSlot, ServiceError> {
+    pub(super) async fn take(&self, volume: &str) -> ServiceResult<ListingSlot> {
         let own = self.volume_semaphore(volume);
         let taken = tokio::time::timeout(self.wait, async {
             // The volume's slot first: a listing that waits for it must not block other volumes.

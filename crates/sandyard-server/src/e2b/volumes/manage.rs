@@ -1,16 +1,10 @@
 //! `/volumes`: list, create, get, delete.
 
-use axum::Json;
-use axum::http::StatusCode;
 use sandyard_core::Scope;
 use sandyard_service::Volume;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::audit;
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName};
+use crate::prelude::*;
 
 /// Request to create a volume.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -97,7 +91,7 @@ pub(super) async fn e2b_list_volumes(call: Call) -> Reply<Vec<E2bVolume>> {
 pub(super) async fn e2b_create_volume(
     call: Call,
     Body(new): Body<E2bNewVolume>,
-) -> Result<(StatusCode, Json<E2bVolumeAndToken>), ApiError> {
+) -> ApiResult<(StatusCode, Json<E2bVolumeAndToken>)> {
     let service = call.service();
     let volume = service.create_volume(&call.caller, &new.name).await?;
     audit::note_target(&volume.id);
@@ -134,7 +128,7 @@ pub(super) async fn e2b_get_volume(
 pub(super) async fn e2b_delete_volume(
     call: Call,
     PathName(name): PathName,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     call.service().delete_volume(&call.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

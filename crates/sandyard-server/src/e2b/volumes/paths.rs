@@ -1,19 +1,11 @@
 //! `/volumecontent/{id}/path`: attributes and removal of files and folders.
 
-use axum::Json;
-use axum::http::StatusCode;
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
-
 use super::entry::E2bVolumeEntry;
 use super::volume_path::{Attributes, VolumePath};
-use crate::call::Call;
-use crate::error::{ApiError, Reply};
-use crate::extract::{Body, PathName, Query};
+use crate::prelude::*;
 
 /// Path inside a volume.
 #[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(super) struct PathQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
@@ -90,7 +82,7 @@ pub(super) async fn e2b_remove_volume_path(
     call: Call,
     PathName(volume): PathName,
     Query(query): Query<PathQuery>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let target = VolumePath::open(&call, &volume, &query.path).await?;
     target.remove().await?;
     Ok(StatusCode::NO_CONTENT)

@@ -7,7 +7,7 @@
 use sandyard_agent_client::Output;
 use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_provider::VOLUME_PATH;
-use sandyard_service::ServiceError;
+use sandyard_service::{ServiceError, ServiceResult};
 
 use super::program::process;
 use super::{error, listing};
@@ -32,7 +32,7 @@ impl RealPath {
     }
 
     /// Parses the output of that program.
-    pub(super) fn read(path: &str, output: &Output) -> Result<Self, ServiceError> {
+    pub(super) fn read(path: &str, output: &Output) -> ServiceResult<Self> {
         if output.exit.exit_code != 0 {
             return Err(error::of(path, &output.stderr, "look at"));
         }
@@ -61,7 +61,7 @@ impl RealPath {
     }
 
     /// The path with links followed.
-    pub(super) fn end(&self, path: &str) -> Result<String, ServiceError> {
+    pub(super) fn end(&self, path: &str) -> ServiceResult<String> {
         self.end.clone().ok_or_else(|| leads_out(path))
     }
 
@@ -98,7 +98,7 @@ fn leads_out(path: &str) -> ServiceError {
 mod tests {
     use super::*;
 
-    fn read(path: &str, output: &str) -> Result<RealPath, ServiceError> {
+    fn read(path: &str, output: &str) -> ServiceResult<RealPath> {
         let output = Output {
             stdout: output.as_bytes().to_vec(),
             ..Output::default()

@@ -6,17 +6,14 @@
 
 use axum::body::Bytes;
 use sandyard_agent_client::{AgentClient, Output};
-use sandyard_core::ErrorKind;
 use sandyard_provider::VOLUME_PATH;
-use sandyard_service::ServiceError;
+
+use crate::prelude::*;
 
 use super::entry::{E2bVolumeEntry, FORMAT, clean, read_all};
 use super::program::{process, run_options};
 use super::real_path::RealPath;
 use super::{error, listing};
-use crate::bounds;
-use crate::call::Call;
-use crate::error::ApiError;
 
 /// Highest user or group id inside a sandbox.
 const MAX_ID: u32 = 65_535;
@@ -34,7 +31,7 @@ pub(super) struct Attributes {
 
 impl Attributes {
     /// Checks that the ids and the mode are in range.
-    pub(super) fn check(self) -> Result<Self, ServiceError> {
+    pub(super) fn check(self) -> ServiceResult<Self> {
         for (field, id) in [("uid", self.uid), ("gid", self.gid)] {
             if id.is_some_and(|id| id > MAX_ID) {
                 return Err(ServiceError::invalid(
@@ -73,7 +70,7 @@ pub(super) struct VolumePath {
 
 impl VolumePath {
     /// Opens a path of a volume.
-    pub(super) async fn open(call: &Call, volume: &str, path: &str) -> Result<Self, ApiError> {
+    pub(super) async fn open(call: &Call, volume: &str, path: &str) -> ApiResult<Self> {
         // Some clients send an empty path for the root.
         bounds::text("path", path, 0, bounds::MAX_PATH)?;
         let agent = call.service().open_volume(&call.caller, volume).await?;
@@ -85,18 +82,18 @@ impl VolumePath {
     }
 
     /// The path as the agent sees it, with links followed. Fails if it leads out of the volume.
-    pub(super) fn path_in_sandbox(&self) -> Result<String, ServiceError> {
+    pub(super) fn path_in_sandbox(&self) -> ServiceResult<String> {
         self.real.end(&self.path)
     }
 
     /// Attributes of the path; of a link, those of the link itself.
-    pub(super) async fn stat(&self) -> Result<E2bVolumeEntry, ApiError> {
+    pub(super) async fn stat(&self) -> ApiResult<E2bVolumeEntry> {
         let found = self.try_stat().await?;
         Ok(found.ok_or_else(|| self.not_found())?)
     }
 
     /// The same; none if nothing exists there.
-    pub(super) async fn try_stat(&self) -> Result<Option<E2bVolumeEntry>, ApiError> {
+    pub(super) async fn try_stat(&self) -> ApiResult<Option<E2bVolumeEntry>> {
         let itself = self.real.itself();
         let output = self
             .run("find", &["-P", itself, "-maxdepth", "0", "-printf", FORMAT])
@@ -112,18 +109,14 @@ impl VolumePath {
     }
 
     /// The entries of a folder, down to a depth, as JSON. Links are followed.
-    pub(super) async fn list(&self, depth: u32) -> Result<Bytes, ApiError> {
+    pub(super) async fn list(&self, depth: u32) -> ApiResult<Bytes> {
         let (folder, depth) = (format!("{}/.", self.path_in_sandbox()?), depth.to_string());
         let arguments = [&folder, "-maxdepth", &depth, "-printf", FORMAT];
         Ok(listing::list(&self.agent, process("find", &arguments), &self.path).await?)
     }
 
     /// Creates a folder; with `parents`, also missing ones above it, and an existing one is no error.
-    pub(super) async fn make_dir(
-        &self,
-        attributes: Attributes,
-        parents: bool,
-    ) -> Result<(), ApiError> {
+    pub(super) async fn make_dir(&self, attributes: Attributes, parents: bool) -> ApiResult<()> {
         let attributes = attributes.or_default(0o777);
         if !parents {
             let itself = self.real.itself();
@@ -159,12 +152,12 @@ impl VolumePath {
     }
 
     /// Changes owner and permissions of the path.
-    pub(super) async fn change(&self, attributes: Attributes) -> Result<(), ApiError> {
+    pub(super) async fn change(&self, attributes: Attributes) -> ApiResult<()> {
         self.set(&[self.path_in_sandbox()?], attributes).await
     }
 
     /// Removes the path with everything in it.
-    pub(super) async fn remove(&self) -> Result<(), ApiError> {
+    pub(super) async fn remove(&self) -> ApiResult<()> {
         if self.path == "/" {
             return Err(
                 ServiceError::invalid("path", "the root of a volume cannot be removed")
@@ -182,7 +175,7 @@ impl VolumePath {
     }
 
     /// The missing ones of the path and the folders above it, from the top.
-    async fn missing(&self, path_in_sandbox: &str) -> Result<Vec<String>, ApiError> {
+    async fn missing(&self, path_in_sandbox: &str) -> ApiResult<Vec<String>> {
         let below = path_in_sandbox
             .strip_prefix(VOLUME_PATH)
             .unwrap_or_default();
@@ -199,7 +192,7 @@ impl VolumePath {
         Ok(steps[there..].to_vec())
     }
 
-    async fn set(&self, paths: &[String], attributes: Attributes) -> Result<(), ApiError> {
+    async fn set(&self, paths: &[String], attributes: Attributes) -> ApiResult<()> {
         let owner = match (attributes.uid, attributes.gid) {
             (None, None) => None,
             (uid, gid) => {
@@ -225,7 +218,7 @@ impl VolumePath {
         program: &str,
         arguments: &[&str],
         operation: &str,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         let output = self.run(program, arguments).await?;
         match output.exit.exit_code {
             0 => Ok(()),
@@ -233,7 +226,7 @@ impl VolumePath {
         }
     }
 
-    async fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ApiError> {
+    async fn run(&self, program: &str, arguments: &[&str]) -> ApiResult<Output> {
         let process = process(program, arguments);
         let output = self.agent.run(process, &run_options()).await;
         Ok(output.map_err(error::with_client_paths)?)

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
-use sandyard_core::{ErrorKind, Scope};
-use sandyard_service::{Command, RunRequest, ServiceError};
-use serde::Deserialize;
+use sandyard_core::Scope;
+use sandyard_service::{Command, RunRequest};
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::bounds::{self, MAX_ARGUMENT};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
+use crate::bounds::MAX_ARGUMENT;
 use crate::mcp::excerpt::Excerpt;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, sandbox_id};
+use crate::model::command::run_request;
+use crate::prelude::*;
 use crate::stream::Child;
 
 /// How often progress is told at most, and that there is none.
@@ -34,41 +32,37 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     effect: Effect::Destroys,
     is_open: true,
     input: || {
-        schema(
-            json!({
-                "sandbox_id": sandbox_id(),
-                "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
-                "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
-                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
-                "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
-                "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
-                "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
-            }),
-            &["sandbox_id", "command"],
-        )
+        json!({
+            "sandbox_id": sandbox_id(),
+            "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
+            "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
+            "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
+            "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
+            "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
+        })
     },
+    required: &["sandbox_id", "command"],
     output: Some(|| {
-        result(
-            json!({
-                "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
-                "stdout": {"type": "string"},
-                "stderr": {"type": "string"},
-                "truncated": {"type": "boolean", "description": "Whether output was left out"},
-                "timed_out": {"type": "boolean"},
-                "process_id": {"type": "integer"},
-                "duration_ms": {"type": "integer"},
-            }),
-            &[
-                "exit_code",
-                "stdout",
-                "stderr",
-                "truncated",
-                "timed_out",
-                "process_id",
-            ],
-        )
+        json!({
+            "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+            "truncated": {"type": "boolean", "description": "Whether output was left out"},
+            "timed_out": {"type": "boolean"},
+            "process_id": {"type": "integer"},
+            "duration_ms": {"type": "integer"},
+        })
     }),
-    run: |call| run(call).boxed(),
+    output_required: &[
+        "exit_code",
+        "stdout",
+        "stderr",
+        "truncated",
+        "timed_out",
+        "process_id",
+    ],
+    run: |call| Box::pin(run(call)),
 }];
 
 #[derive(Deserialize)]
@@ -83,26 +77,14 @@ struct Run {
 }
 
 impl Run {
-    fn into_request(self) -> Result<RunRequest, ServiceError> {
+    fn into_request(self) -> ServiceResult<RunRequest> {
         bounds::text("command", &self.command, 1, MAX_ARGUMENT)?;
-        bounds::optional_text("cwd", self.cwd.as_deref(), 1, bounds::MAX_PATH)?;
-        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
-        let env = self.env.unwrap_or_default();
-        bounds::env("env", &env)?;
-        if let Some(seconds) = self.timeout {
-            bounds::command_seconds(seconds)?;
-        }
-        Ok(RunRequest {
-            cwd: self.cwd,
-            env,
-            user: self.user,
-            timeout: self.timeout.map(Duration::from_secs_f64),
-            ..RunRequest::new(Command::Shell(self.command))
-        })
+        let command = Command::Shell(self.command);
+        run_request(command, self.cwd, self.env, self.user, self.timeout)
     }
 }
 
-async fn run(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn run(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Run = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?.to_owned();
     let is_background = asked.background.unwrap_or(false);
@@ -122,7 +104,7 @@ async fn run(mut call: ToolCall) -> Result<Outcome, ApiError> {
         ));
     }
     let started_at = Instant::now();
-    let child = Child::start(&service, &call.caller, live, request).await?;
+    let child = Child::start(&call, live, request).await?;
     follow(child, started_at, call.progress).await
 }
 
@@ -157,7 +139,7 @@ async fn follow(
     mut child: Child,
     started_at: Instant,
     mut progress: Progress,
-) -> Result<Outcome, ApiError> {
+) -> ApiResult<Outcome> {
     let mut transcript = Transcript::default();
     let pid = child.pid();
     let mut ticks = ticks();

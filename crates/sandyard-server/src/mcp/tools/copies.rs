@@ -1,15 +1,12 @@
 //! Templates and sandboxes made from a sandbox.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::{Value, json};
 
 use crate::actions::copies;
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
+use crate::prelude::*;
 
 pub(super) const TOOLS: [Tool; 2] = [
     Tool {
@@ -20,21 +17,15 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Adds,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
-                }),
-                &["sandbox_id", "name"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$", "description": "Name of the new template"},
+            })
         },
-        output: Some(|| {
-            result(
-                json!({"name": {"type": "string"}, "provider": {"type": "string"}}),
-                &["name", "provider"],
-            )
-        }),
-        run: |call| snapshot(call).boxed(),
+        required: &["sandbox_id", "name"],
+        output: Some(|| json!({"name": {"type": "string"}, "provider": {"type": "string"}})),
+        output_required: &["name", "provider"],
+        run: |call| Box::pin(snapshot(call)),
     },
     Tool {
         name: "sandbox_fork",
@@ -44,26 +35,20 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Adds,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds the copy lives without being used"},
+            })
         },
-        output: Some(|| {
-            result(
-                json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}}),
-                &["sandbox_id", "status"],
-            )
-        }),
-        run: |call| fork(call).boxed(),
+        required: &["sandbox_id"],
+        output: Some(|| json!({"sandbox_id": {"type": "string"}, "status": {"type": "string"}})),
+        output_required: &["sandbox_id", "status"],
+        run: |call| Box::pin(fork(call)),
     },
 ];
 
 /// Removes the argument that names the sandbox.
-fn take_sandbox_id(call: &mut ToolCall) -> Result<String, ApiError> {
+fn take_sandbox_id(call: &mut ToolCall) -> ApiResult<String> {
     let argument = call.arguments.remove("sandbox_id");
     let id = argument
         .as_ref()
@@ -72,14 +57,14 @@ fn take_sandbox_id(call: &mut ToolCall) -> Result<String, ApiError> {
     Ok(sandbox_name(id)?.to_owned())
 }
 
-async fn snapshot(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn snapshot(mut call: ToolCall) -> ApiResult<Outcome> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
     let template = copies::snapshot_sandbox(&call, &name, request).await?;
     Ok(Outcome::of(&template))
 }
 
-async fn fork(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn fork(mut call: ToolCall) -> ApiResult<Outcome> {
     let name = take_sandbox_id(&mut call)?;
     let request = call.read()?;
     let reply = copies::fork_sandbox(&call, &name, request).await?;

@@ -1,19 +1,15 @@
 //! Files of a sandbox.
 
-use futures_util::FutureExt;
 use sandyard_agent_client::AgentClient;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
-use sandyard_core::{ErrorKind, Scope};
-use serde::Deserialize;
+use sandyard_core::Scope;
 use serde_json::{Value, json};
 
 use crate::actions::write_file;
-use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::piece::{LineRange, NotText, Piece};
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
+use crate::prelude::*;
 
 /// Largest file that is read at all.
 const MAX_FILE: u64 = 32 << 20;
@@ -30,28 +26,24 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": path(),
-                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
-                    "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
-                }),
-                &["sandbox_id", "path"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": path(),
+                "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
+                "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines (default: all)"},
+            })
         },
+        required: &["sandbox_id", "path"],
         output: Some(|| {
-            result(
-                json!({
-                    "content": {"type": "string"},
-                    "lines": {"type": "integer", "description": "How many lines the file has"},
-                    "truncated": {"type": "boolean", "description": "Whether there is more after this"},
-                    "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
-                }),
-                &["content", "lines", "truncated"],
-            )
+            json!({
+                "content": {"type": "string"},
+                "lines": {"type": "integer", "description": "How many lines the file has"},
+                "truncated": {"type": "boolean", "description": "Whether there is more after this"},
+                "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
+            })
         }),
-        run: |call| read(call).boxed(),
+        output_required: &["content", "lines", "truncated"],
+        run: |call| Box::pin(read(call)),
     },
     Tool {
         name: "write_file",
@@ -61,17 +53,16 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Removes,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": path(),
-                    "content": {"type": "string", "description": "All of it"},
-                }),
-                &["sandbox_id", "path", "content"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": path(),
+                "content": {"type": "string", "description": "All of it"},
+            })
         },
-        output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
-        run: |call| write(call).boxed(),
+        required: &["sandbox_id", "path", "content"],
+        output: Some(|| json!({"message": {"type": "string"}})),
+        output_required: &["message"],
+        run: |call| Box::pin(write(call)),
     },
     Tool {
         name: "list_files",
@@ -81,25 +72,21 @@ pub(super) const TOOLS: [Tool; 3] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
-                    "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
+                "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "entries": {"type": "array", "items": {"type": "object"}},
-                    "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
-                }),
-                &["entries", "truncated"],
-            )
+            json!({
+                "entries": {"type": "array", "items": {"type": "object"}},
+                "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
+            })
         }),
-        run: |call| list(call).boxed(),
+        output_required: &["entries", "truncated"],
+        run: |call| Box::pin(list(call)),
     },
 ];
 
@@ -115,7 +102,7 @@ struct Read {
     limit: Option<BoundedInt<1, 1_000_000_000>>,
 }
 
-async fn read(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn read(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Read = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::path("path", &asked.path)?;
@@ -140,7 +127,7 @@ async fn read(mut call: ToolCall) -> Result<Outcome, ApiError> {
 }
 
 /// Goes through a file for a piece of it; all of it, since how many lines there are is told too.
-async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineRange, ApiError> {
+async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> ApiResult<LineRange> {
     let too_large = || {
         let detail = format!("`{path}` is over {} MiB", MAX_FILE >> 20);
         ApiError::new(ErrorKind::TooLarge, detail)
@@ -165,7 +152,7 @@ async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<LineR
     })
 }
 
-async fn write(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn write(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let done = write_file::write_file(&call, request).await?;
     Ok(Outcome::of(&done))
@@ -178,7 +165,7 @@ struct List {
     depth: Option<BoundedInt<1, 8>>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let path = asked.path.unwrap_or_else(|| ".".to_owned());

@@ -1,18 +1,14 @@
 //! Tools that read: the list of sandboxes, details of a sandbox, its logs, the list of templates.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use sandyard_service::{LogEntry, SandboxFilter};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::bounds::{self, BoundedInt};
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 use crate::model::sandbox::{SandboxInfo, Status};
 use crate::model::template::TemplateList;
+use crate::prelude::*;
 
 /// Default number of lines of a log.
 const LINES: usize = 100;
@@ -28,26 +24,22 @@ pub(super) const TOOLS: [Tool; 4] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
-                    "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
-                    "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
-                }),
-                &[],
-            )
+            json!({
+                "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only sandboxes with this status (default: all but deleted)"},
+                "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only sandboxes with this metadata"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of sandboxes (default 50)"},
+                "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of the previous page"},
+            })
         },
+        required: &[],
         output: Some(|| {
-            result(
-                json!({
-                    "sandboxes": {"type": "array", "items": {"type": "object"}},
-                    "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
-                }),
-                &["sandboxes"],
-            )
+            json!({
+                "sandboxes": {"type": "array", "items": {"type": "object"}},
+                "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
+            })
         }),
-        run: |call| list(call).boxed(),
+        output_required: &["sandboxes"],
+        run: |call| Box::pin(list(call)),
     },
     Tool {
         name: "sandbox_info",
@@ -57,20 +49,19 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: || schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"]),
+        input: || json!({"sandbox_id": sandbox_id()}),
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "sandbox_id": {"type": "string"},
-                    "status": {"type": "string"},
-                    "template": {"type": "string"},
-                    "mcp_url": {"type": "string"},
-                    "vscode_url": {"type": "string"},
-                }),
-                &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
-            )
+            json!({
+                "sandbox_id": {"type": "string"},
+                "status": {"type": "string"},
+                "template": {"type": "string"},
+                "mcp_url": {"type": "string"},
+                "vscode_url": {"type": "string"},
+            })
         }),
-        run: |call| info(call).boxed(),
+        output_required: &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
+        run: |call| Box::pin(info(call)),
     },
     Tool {
         name: "sandbox_logs",
@@ -80,24 +71,20 @@ pub(super) const TOOLS: [Tool; 4] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number of lines (default 100)"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            result(
-                json!({
-                    "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
-                    "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
-                }),
-                &["logs", "truncated"],
-            )
+            json!({
+                "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
+                "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
+            })
         }),
-        run: |call| logs(call).boxed(),
+        output_required: &["logs", "truncated"],
+        run: |call| Box::pin(logs(call)),
     },
     Tool {
         name: "template_list",
@@ -106,14 +93,11 @@ pub(super) const TOOLS: [Tool; 4] = [
         scope: Scope::Read,
         effect: Effect::Reads,
         is_open: false,
-        input: || schema(json!({}), &[]),
-        output: Some(|| {
-            result(
-                json!({"templates": {"type": "array", "items": {"type": "object"}}}),
-                &["templates"],
-            )
-        }),
-        run: |call| list_templates(call).boxed(),
+        input: || json!({}),
+        required: &[],
+        output: Some(|| json!({"templates": {"type": "array", "items": {"type": "object"}}})),
+        output_required: &["templates"],
+        run: |call| Box::pin(list_templates(call)),
     },
 ];
 
@@ -125,24 +109,12 @@ struct List {
     cursor: Option<String>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     bounds::optional_text("cursor", asked.cursor.as_deref(), 1, 256)?;
-    let metadata = asked.metadata.unwrap_or_default();
-    if metadata.len() > 16 {
-        return Err(sandyard_service::ServiceError::invalid(
-            "metadata",
-            "at most 16 words can be asked for",
-        )
-        .into());
-    }
-    for (name, value) in &metadata {
-        bounds::text("metadata", name, 1, 256)?;
-        bounds::text("metadata", value, 0, 4096)?;
-    }
     let filter = SandboxFilter {
         statuses: asked.status.map(Status::statuses).unwrap_or_default(),
-        metadata,
+        metadata: bounds::metadata_filters(asked.metadata.unwrap_or_default())?,
         cursor: asked.cursor,
         limit: asked.limit.map_or(50, |limit| limit.0 as usize),
         ..SandboxFilter::default()
@@ -175,7 +147,7 @@ fn brief(info: SandboxInfo) -> Value {
     Value::Object(pairs.filter(|(_, value)| !value.is_null()).collect())
 }
 
-async fn info(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn info(mut call: ToolCall) -> ApiResult<Outcome> {
     let arguments: Value = call.read()?;
     let name = sandbox_name(arguments["sandbox_id"].as_str().unwrap_or_default())?;
     let sandbox = call.inspect(name).await?;
@@ -188,7 +160,7 @@ struct Logs {
     lines: Option<BoundedInt<1, 1000>>,
 }
 
-async fn logs(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn logs(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Logs = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let lines = asked.lines.map_or(LINES, |lines| lines.0 as usize);
@@ -217,7 +189,7 @@ fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
     lines
 }
 
-async fn list_templates(call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list_templates(call: ToolCall) -> ApiResult<Outcome> {
     let list = call.service().templates(&call.caller).await?;
     Ok(Outcome::of(&TemplateList::from(list)))
 }

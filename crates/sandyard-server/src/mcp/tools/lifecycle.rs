@@ -1,18 +1,15 @@
 //! Tools that create, pause, resume and delete sandboxes and set their timeout.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::actions::{create, set_timeout};
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::{IdempotencyKey, sandbox_name};
+use crate::extract::IdempotencyKey;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 use crate::model::Done;
 use crate::model::sandbox::SandboxReply;
+use crate::prelude::*;
 
 pub(super) const TOOLS: [Tool; 5] = [
     Tool {
@@ -25,29 +22,28 @@ pub(super) const TOOLS: [Tool; 5] = [
         is_open: false,
         input: || {
             let texts = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string"}, "description": description});
-            schema(
-                json!({
-                    "template": {"type": "string", "description": "What it starts from, as `template_list` names it; the default if left out"},
-                    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$", "description": "An alias that can be used instead of its id"},
-                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds it lives without being used"},
-                    "timeout_action": {"enum": ["pause", "delete"], "description": "What happens then; `pause` if left out"},
-                    "env": texts("Variables every command gets"),
-                    "metadata": texts("Words of your own to find it again"),
-                    "provider": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$", "description": "Which provider runs it, like `docker`; the server's choice if left out"},
-                    "memory": {"type": "string", "description": "Memory it may use, like `512m` or `2g`"},
-                    "cpu": {"type": "number", "exclusiveMinimum": 0, "description": "Cores it may use, like 0.5 or 2"},
-                    "disk": {"type": "string", "description": "Bytes it may write, like `4g`"},
-                    "pids": {"type": "integer", "minimum": 8, "maximum": 65536, "description": "Processes and threads it may have at once"},
-                    "allow_internet_access": {"type": "boolean", "description": "Whether it may reach what no entry of `network` names"},
-                    "network": {"type": "object", "description": "What it may reach: `allow_out` and `deny_out`, lists of names (`*.pypi.org`), addresses and networks"},
-                    "secrets": texts("Secrets it uses without seeing them: by variable, the secret's name"),
-                    "volumes": texts("Volumes in it: by path inside, the volume's name"),
-                }),
-                &[],
-            )
+            json!({
+                "template": {"type": "string", "description": "What it starts from, as `template_list` names it; the default if left out"},
+                "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$", "description": "An alias that can be used instead of its id"},
+                "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds it lives without being used"},
+                "timeout_action": {"enum": ["pause", "delete"], "description": "What happens then; `pause` if left out"},
+                "env": texts("Variables every command gets"),
+                "metadata": texts("Words of your own to find it again"),
+                "provider": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$", "description": "Which provider runs it, like `docker`; the server's choice if left out"},
+                "memory": {"type": "string", "description": "Memory it may use, like `512m` or `2g`"},
+                "cpu": {"type": "number", "exclusiveMinimum": 0, "description": "Cores it may use, like 0.5 or 2"},
+                "disk": {"type": "string", "description": "Bytes it may write, like `4g`"},
+                "pids": {"type": "integer", "minimum": 8, "maximum": 65536, "description": "Processes and threads it may have at once"},
+                "allow_internet_access": {"type": "boolean", "description": "Whether it may reach what no entry of `network` names"},
+                "network": {"type": "object", "description": "What it may reach: `allow_out` and `deny_out`, lists of names (`*.pypi.org`), addresses and networks"},
+                "secrets": texts("Secrets it uses without seeing them: by variable, the secret's name"),
+                "volumes": texts("Volumes in it: by path inside, the volume's name"),
+            })
         },
+        required: &[],
         output: Some(sandbox_output),
-        run: |call| create_sandbox(call).boxed(),
+        output_required: &SANDBOX_FIELDS,
+        run: |call| Box::pin(create_sandbox(call)),
     },
     Tool {
         name: "sandbox_pause",
@@ -56,9 +52,11 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Sets,
         is_open: false,
-        input: sandbox_schema,
+        input: || json!({"sandbox_id": sandbox_id()}),
+        required: &["sandbox_id"],
         output: Some(sandbox_output),
-        run: |call| pause(call).boxed(),
+        output_required: &SANDBOX_FIELDS,
+        run: |call| Box::pin(pause(call)),
     },
     Tool {
         name: "sandbox_resume",
@@ -67,9 +65,11 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Sets,
         is_open: false,
-        input: sandbox_schema,
+        input: || json!({"sandbox_id": sandbox_id()}),
+        required: &["sandbox_id"],
         output: Some(sandbox_output),
-        run: |call| resume(call).boxed(),
+        output_required: &SANDBOX_FIELDS,
+        run: |call| Box::pin(resume(call)),
     },
     Tool {
         name: "sandbox_set_timeout",
@@ -79,22 +79,18 @@ pub(super) const TOOLS: [Tool; 5] = [
         effect: Effect::Sets,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds"},
-                    "action": {"enum": ["pause", "delete"], "description": "What happens then; as before if left out"},
-                }),
-                &["sandbox_id", "timeout"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "timeout": {"type": "integer", "minimum": 1, "maximum": bounds::MAX_SECONDS, "description": "Seconds"},
+                "action": {"enum": ["pause", "delete"], "description": "What happens then; as before if left out"},
+            })
         },
-        output: Some(|| {
-            result(
-                json!({"message": {"type": "string"}, "expires_at": {"type": ["string", "null"]}}),
-                &["message"],
-            )
-        }),
-        run: |call| timeout(call).boxed(),
+        required: &["sandbox_id", "timeout"],
+        output: Some(
+            || json!({"message": {"type": "string"}, "expires_at": {"type": ["string", "null"]}}),
+        ),
+        output_required: &["message"],
+        run: |call| Box::pin(timeout(call)),
     },
     Tool {
         name: "sandbox_delete",
@@ -103,9 +99,11 @@ pub(super) const TOOLS: [Tool; 5] = [
         scope: Scope::Manage,
         effect: Effect::Removes,
         is_open: false,
-        input: sandbox_schema,
-        output: Some(|| result(json!({"message": {"type": "string"}}), &["message"])),
-        run: |call| delete(call).boxed(),
+        input: || json!({"sandbox_id": sandbox_id()}),
+        required: &["sandbox_id"],
+        output: Some(|| json!({"message": {"type": "string"}})),
+        output_required: &["message"],
+        run: |call| Box::pin(delete(call)),
     },
 ];
 
@@ -115,24 +113,20 @@ struct SandboxArgument {
     sandbox_id: String,
 }
 
-fn sandbox_schema() -> Value {
-    schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"])
-}
+/// Fields of a sandbox that is created, paused or resumed.
+const SANDBOX_FIELDS: [&str; 5] = ["sandbox_id", "status", "mcp_url", "vscode_url", "message"];
 
 fn sandbox_output() -> Value {
-    result(
-        json!({
-            "sandbox_id": {"type": "string"},
-            "status": {"type": "string"},
-            "mcp_url": {"type": "string", "description": "Where its own tools are, over MCP"},
-            "vscode_url": {"type": "string"},
-            "message": {"type": "string"},
-        }),
-        &["sandbox_id", "status", "mcp_url", "vscode_url", "message"],
-    )
+    json!({
+        "sandbox_id": {"type": "string"},
+        "status": {"type": "string"},
+        "mcp_url": {"type": "string", "description": "Where its own tools are, over MCP"},
+        "vscode_url": {"type": "string"},
+        "message": {"type": "string"},
+    })
 }
 
-async fn create_sandbox(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn create_sandbox(mut call: ToolCall) -> ApiResult<Outcome> {
     call.rename("memory", "memory_limit");
     call.rename("cpu", "cpu_limit");
     call.rename("disk", "disk_limit");
@@ -143,7 +137,7 @@ async fn create_sandbox(mut call: ToolCall) -> Result<Outcome, ApiError> {
     Ok(Outcome::of(&reply))
 }
 
-async fn pause(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn pause(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.service().pause(&call.caller, name, None).await?;
@@ -154,7 +148,7 @@ async fn pause(mut call: ToolCall) -> Result<Outcome, ApiError> {
     )))
 }
 
-async fn resume(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn resume(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let name = sandbox_name(&sandbox_id)?;
     let sandbox = call.service().resume(&call.caller, name).await?;
@@ -165,13 +159,13 @@ async fn resume(mut call: ToolCall) -> Result<Outcome, ApiError> {
     )))
 }
 
-async fn timeout(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn timeout(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let reply = set_timeout::set_timeout(&call, request).await?;
     Ok(Outcome::of(&reply))
 }
 
-async fn delete(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn delete(mut call: ToolCall) -> ApiResult<Outcome> {
     let SandboxArgument { sandbox_id } = call.read()?;
     let service = call.service();
     let sandbox = service

@@ -1,13 +1,12 @@
 //! Ports of a sandbox, from outside.
 
-use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::json;
 
 use crate::actions::expose_port;
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Tool, ToolCall, sandbox_id};
 
 pub(super) const TOOLS: [Tool; 1] = [Tool {
     name: "expose_port",
@@ -18,29 +17,25 @@ pub(super) const TOOLS: [Tool; 1] = [Tool {
     effect: Effect::Sets,
     is_open: false,
     input: || {
-        schema(
-            json!({
-                "sandbox_id": sandbox_id(),
-                "port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Where a program of the sandbox's listens"},
-            }),
-            &["sandbox_id", "port"],
-        )
+        json!({
+            "sandbox_id": sandbox_id(),
+            "port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Where a program of the sandbox's listens"},
+        })
     },
+    required: &["sandbox_id", "port"],
     output: Some(|| {
-        result(
-            json!({
-                "url": {"type": "string"},
-                "signed_url": {"type": "string"},
-                "port": {"type": "integer"},
-                "public": {"type": "boolean", "description": "Whether anybody may open it"},
-            }),
-            &["url", "port", "public"],
-        )
+        json!({
+            "url": {"type": "string"},
+            "signed_url": {"type": "string"},
+            "port": {"type": "integer"},
+            "public": {"type": "boolean", "description": "Whether anybody may open it"},
+        })
     }),
-    run: |call| expose(call).boxed(),
+    output_required: &["url", "port", "public"],
+    run: |call| Box::pin(expose(call)),
 }];
 
-async fn expose(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn expose(mut call: ToolCall) -> ApiResult<Outcome> {
     let request = call.read()?;
     let reply = expose_port::expose_port(&call, request).await?;
     Ok(Outcome::of(&reply))

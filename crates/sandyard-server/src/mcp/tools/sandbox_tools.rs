@@ -3,18 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rmcp::model::ContentBlock;
-use sandyard_core::{ErrorKind, Scope};
-use serde::Deserialize;
+use sandyard_core::Scope;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::bounds;
-use crate::error::ApiError;
-use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
-use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, result, sandbox_id, schema};
+use crate::mcp::tool::{Effect, Progress, Tool, ToolCall, sandbox_id, schema};
+use crate::prelude::*;
 use crate::tool_server::{ProgressReceiver, ToolServer, progress_channel};
 
 /// Time for the list of tools.
@@ -40,16 +36,14 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Reads,
         is_open: false,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
-                }),
-                &["sandbox_id"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
+            })
         },
+        required: &["sandbox_id"],
         output: Some(|| {
-            let tool = result(
+            let tool = schema(
                 json!({
                     "name": {"type": "string"},
                     "description": {"type": "string"},
@@ -57,12 +51,10 @@ pub(super) const TOOLS: [Tool; 2] = [
                 }),
                 &["name"],
             );
-            result(
-                json!({"tools": {"type": "array", "items": tool}}),
-                &["tools"],
-            )
+            json!({"tools": {"type": "array", "items": tool}})
         }),
-        run: |call| list(call).boxed(),
+        output_required: &["tools"],
+        run: |call| Box::pin(list(call)),
     },
     Tool {
         name: "sandbox_call_tool",
@@ -72,17 +64,16 @@ pub(super) const TOOLS: [Tool; 2] = [
         effect: Effect::Destroys,
         is_open: true,
         input: || {
-            schema(
-                json!({
-                    "sandbox_id": sandbox_id(),
-                    "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
-                    "arguments": {"type": "object", "description": "Its arguments"},
-                }),
-                &["sandbox_id", "tool"],
-            )
+            json!({
+                "sandbox_id": sandbox_id(),
+                "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
+                "arguments": {"type": "object", "description": "Its arguments"},
+            })
         },
+        required: &["sandbox_id", "tool"],
         output: None,
-        run: |call| call_tool(call).boxed(),
+        output_required: &[],
+        run: |call| Box::pin(call_tool(call)),
     },
 ];
 
@@ -92,7 +83,7 @@ struct List {
     names: Option<Vec<String>>,
 }
 
-async fn list(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: List = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     let live = call.live(name).await?;
@@ -140,7 +131,7 @@ struct Relay {
     arguments: Map<String, Value>,
 }
 
-async fn call_tool(mut call: ToolCall) -> Result<Outcome, ApiError> {
+async fn call_tool(mut call: ToolCall) -> ApiResult<Outcome> {
     let asked: Relay = call.read()?;
     let name = sandbox_name(&asked.sandbox_id)?;
     bounds::text("tool", &asked.tool, 1, MAX_NAME)?;
@@ -162,10 +153,10 @@ async fn call_tool(mut call: ToolCall) -> Result<Outcome, ApiError> {
 
 /// Waits for the answer, and forwards progress reports meanwhile.
 async fn forward_progress(
-    work: impl Future<Output = Result<Value, ApiError>>,
+    work: impl Future<Output = ApiResult<Value>>,
     mut reports: ProgressReceiver,
     progress: &mut Progress,
-) -> Result<Value, ApiError> {
+) -> ApiResult<Value> {
     let mut work = pin!(work);
     let mut end = pin!(sleep(MAX_DURATION));
     loop {
@@ -181,7 +172,7 @@ async fn forward_progress(
 }
 
 /// Reads what a tool answered. It is not believed to be well formed.
-fn relayed(mut answer: Value) -> Result<Outcome, ApiError> {
+fn relayed(mut answer: Value) -> ApiResult<Outcome> {
     let mut take = |name: &str| answer.get_mut(name).map(Value::take).unwrap_or_default();
     let (content, value) = (take("content"), take("structuredContent"));
     let content: Vec<ContentBlock> = serde_json::from_value(content).map_err(|_| {
