@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::{Caller, Clock, SandboxId};
 use sandyard_provider::{Provider, ProviderInfo};
-use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
+use sandyard_store::model::{NewEvent, Node, Sandbox, TimeoutAction, Timer};
 use sandyard_store::{Store, Timers};
 use serde_json::Value;
 use tokio::sync::{Notify, broadcast};
@@ -194,6 +194,15 @@ impl Service {
     /// When a sandbox's time is over unless it is used, in milliseconds since 1970; none if it does not run.
     pub fn expires_ms(&self, sandbox: &Sandbox) -> Option<i64> {
         expiry::expires_ms(sandbox, self.last_activity_ms(sandbox))
+    }
+
+    /// When a sandbox is deleted unless it is used, in milliseconds since 1970; none if it is paused before, or kept without limit.
+    pub fn deletes_ms(&self, sandbox: &Sandbox) -> Option<i64> {
+        match sandbox.timeout_action {
+            TimeoutAction::Delete => self.expires_ms(sandbox),
+            _ => None,
+        }
+        .or_else(|| expiry::retention_ends_ms(sandbox, self.settings().retention))
     }
 
     /// When a sandbox was last used, in milliseconds since 1970, including what is not saved yet.

@@ -91,3 +91,18 @@ pub struct StartedCommand {
     #[serde(flatten)]
     pub other: Other,
 }
+
+/// Running command of a sandbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process ID inside the sandbox.
+    pub pid: u32,
+    /// Program that runs.
+    pub command: String,
+    /// Arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Other,
+}

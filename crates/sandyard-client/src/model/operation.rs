@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Other;
 
@@ -20,7 +19,7 @@ pub struct Health {
     pub providers: Vec<Provider>,
     /// Fields that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: Other,
 }
 
 /// Information about the server.
@@ -29,6 +28,12 @@ pub struct ServerInfo {
     /// Version of the server.
     #[serde(default)]
     pub version: String,
+    /// User that the credentials belong to. Empty: the server does not say.
+    #[serde(default)]
+    pub user: String,
+    /// Whether that user is an admin.
+    #[serde(default)]
+    pub is_admin: bool,
     /// Addresses for clients of E2B.
     pub e2b: E2bInfo,
     /// Providers of the server, the default first.

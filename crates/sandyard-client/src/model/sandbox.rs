@@ -80,6 +80,9 @@ pub struct SandboxInfo {
     pub sandbox_id: String,
     /// Status of the sandbox.
     pub status: String,
+    /// Whether the processes of a paused sandbox have ended.
+    #[serde(default)]
+    pub is_stopped: bool,
     /// Second name that the owner chose.
     pub alias: Option<String>,
     /// Owner of the sandbox.
@@ -97,6 +100,12 @@ pub struct SandboxInfo {
     pub created_at: Option<String>,
     /// Time at which the timeout is over unless the sandbox is used (RFC 3339).
     pub expires_at: Option<String>,
+    /// Time at which the sandbox is deleted unless it is used (RFC 3339).
+    #[serde(default)]
+    pub deletes_at: Option<String>,
+    /// What happens when the timeout is over: `pause`, `stop` or `delete`.
+    #[serde(default)]
+    pub timeout_action: String,
     /// Ports that anyone may open.
     #[serde(default)]
     pub public_ports: Vec<u16>,

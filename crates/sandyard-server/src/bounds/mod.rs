@@ -22,8 +22,8 @@ use utoipa::{PartialSchema, ToSchema};
 use schemas::integer;
 pub(crate) use schemas::{
     count_schema, cpu_limit_schema, disk_limit_schema, env_schema, key_life_schema,
-    life_seconds_schema, memory_limit_schema, metadata_schema, path_schema, pids_schema,
-    port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
+    life_seconds_schema, memory_limit_schema, metadata_changes_schema, metadata_schema,
+    path_schema, pids_schema, port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
 };
 
 /// Largest number of names of metadata in a filter.
@@ -289,6 +289,26 @@ pub(crate) fn metadata_filters(
         ));
     }
     Ok(filters)
+}
+
+/// Changes of the metadata map: a label without a value is removed.
+pub(crate) fn metadata_changes(
+    field: &'static str,
+    changes: BTreeMap<String, Option<MetadataValue>>,
+) -> ServiceResult<BTreeMap<String, Option<String>>> {
+    let removed: Vec<String> = changes
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(name, _)| name.clone())
+        .collect();
+    let set = changes
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let set = metadata(field, set.collect())?.into_iter();
+    let set = set.map(|(name, value)| (name, Some(value)));
+    Ok(set
+        .chain(removed.into_iter().map(|name| (name, None)))
+        .collect())
 }
 
 /// Memory limit: `2g`, `512m`, or a number of MiB.

@@ -87,11 +87,21 @@ pub(crate) fn volumes_schema() -> schema::Object {
 pub(crate) fn metadata_schema() -> schema::Object {
     let text = "Your own labels for the sandbox, name to value, for example to filter lists by. Numbers and booleans are \
                 stored as text. At most 64 KiB in total.";
-    let value = AnyOfBuilder::new()
+    described(map(r"^[^\u0000]{1,256}$", metadata_value().into()), text)
+}
+
+pub(crate) fn metadata_changes_schema() -> schema::Object {
+    let text = "Labels to change, name to value. The value null removes a label; labels that are not named stay. At most \
+                64 KiB in total.";
+    let value = metadata_value().item(ObjectBuilder::new().schema_type(Type::Null));
+    described(map(r"^[^\u0000]{1,256}$", value.into()), text)
+}
+
+fn metadata_value() -> AnyOfBuilder {
+    AnyOfBuilder::new()
         .item(string(0, MAX_MAP_VALUE, Some(r"^[^\u0000]*$")))
         .item(ObjectBuilder::new().schema_type(Type::Boolean))
-        .item(ObjectBuilder::new().schema_type(Type::Number));
-    described(map(r"^[^\u0000]{1,256}$", value.into()), text)
+        .item(ObjectBuilder::new().schema_type(Type::Number))
 }
 
 pub(crate) fn memory_limit_schema() -> Schema {
