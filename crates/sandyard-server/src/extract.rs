@@ -131,8 +131,6 @@ fn body_error(error: impl std::error::Error + 'static) -> ApiError {
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
 }
 
-}
-
 /// A query string; a wrong value is 422.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<T>(pub T);

@@ -124,7 +124,7 @@ mod tests {
 
     #[derive(Debug, serde::Deserialize)]
     struct File {
-        #[allow(dead_code, reason = "only its name matters")]
+        #[expect(dead_code, reason = "only its name matters")]
         path: String,
     }
 

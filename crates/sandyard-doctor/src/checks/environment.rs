@@ -75,12 +75,9 @@ fn security_modules(host: &Host) -> Check {
 
 /// Asks the C library of the host, as its programs do: our own is linked into this program.
 fn localhost_names() -> Check {
-    let check = Check::ok(
-        "localhost-names",
-        "programs on this host can open ports of sandboxes by name without a domain, as `get_host()` of E2B's SDKs returns them",
-        Need::Optional,
-        "names below `localhost` resolve to this host",
-    );
+    let check = Check::ok("localhost-names", Need::Optional)
+        .purpose("opening ports of sandboxes by name without a domain, as `get_host()` of E2B's SDKs returns them")
+        .detail("names below `localhost` resolve to this host");
     let lookup = Command::new("getent")
         .args(["ahosts", "3000-check.localhost"])
         .stdin(Stdio::null())

@@ -154,7 +154,7 @@ pub(crate) async fn create_sandbox(
     let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
     let sandbox = call.service().create(&call.caller, request).await?;
     audit::note_target(sandbox.id.as_str());
-    Ok(SandboxReply::new(&sandbox, &call, "Sandbox created"))
+    Ok(SandboxReply::new(&sandbox, call, "Sandbox created"))
 }
 
 fn check_alias(name: Option<&str>) -> ServiceResult<()> {

@@ -6,7 +6,7 @@ use sandyard_core::Caller;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 use crate::verbs::create::check_map;
 
@@ -17,7 +17,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         changes: BTreeMap<String, Option<String>>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {

@@ -155,7 +155,7 @@ fn nothing_secret_gets_in() {
         assert!(!root.join(absent).exists(), "{absent}");
     }
     // Not the host's, which may name a registry with its password.
-    let pip_conf = read(&root.join("etc/pip.conf"));
+    let pip_conf = read(root.join("etc/pip.conf"));
     assert!(
         pip_conf.contains("break-system-packages = true"),
         "{pip_conf}"
