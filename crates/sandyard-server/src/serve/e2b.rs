@@ -125,7 +125,7 @@ mod tests {
     /// The sockets of a server with these settings, and the ports they really have: the server's, the dialect's.
     fn bound(settings: &Settings) -> (Vec<Bound>, u16, u16) {
         let is_tls = settings.server.tls != sandyard_config::settings::Tls::Off;
-        let mut sockets = listen::bind(&settings.server.listeners(), is_tls).unwrap();
+        let mut sockets = listen::bind(&settings.server.listeners(), is_tls, false).unwrap();
         let own = bind(settings, is_tls).unwrap();
         let port = sockets[0].address.port();
         let own_port = own.sockets.first().map_or(0, |own| own.address.port());
