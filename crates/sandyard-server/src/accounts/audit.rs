@@ -6,6 +6,7 @@ use crate::prelude::*;
 
 /// Query of a list of audit entries.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
     /// Return only entries of this user.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]

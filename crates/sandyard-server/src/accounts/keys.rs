@@ -85,6 +85,7 @@ async fn default_scopes(call: &Call, owner: &str) -> Vec<Scope> {
 
 /// Query of a list of keys.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct KeyQuery {
     /// Return only keys of this user. Only admins may name another user. Default: the caller; for admins, all users.
     #[param(min_length = 1, max_length = 63)]

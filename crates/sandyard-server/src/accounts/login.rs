@@ -16,6 +16,7 @@ const MAX_LOGIN: usize = 16 << 10;
 
 /// Name and password of a user.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Login {
     /// Name of the user.
     #[param(min_length = 1, max_length = 255)]

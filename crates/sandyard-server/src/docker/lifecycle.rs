@@ -29,6 +29,7 @@ pub(crate) async fn stop_container(call: Call, name: SandboxName) -> Reply<Done>
 
 /// Query of a cleanup.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct CleanupQuery {
     /// Hours since a sandbox was stopped, 0–87,600 (default 24).
     #[param(minimum = 0, maximum = 87600)]
@@ -69,6 +70,7 @@ pub(crate) async fn clean_up_containers(
 
 /// Query of a deletion.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// Whether to delete the files too (default true). They are part of the sandbox, so `false` is rejected.
     remove_volume: Option<bool>,

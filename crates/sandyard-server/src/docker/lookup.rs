@@ -10,6 +10,7 @@ use super::view::Container;
 
 /// Query of a list of sandboxes.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ContainerQuery {
     /// Return only sandboxes of this project. Default: all.
     #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]

@@ -86,6 +86,7 @@ impl From<EntryInfo> for OneEntry {
 
 /// The depth of a listing.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct DepthQuery {
     /// Number of levels to descend, 1–64 (default 1: only the directory itself).
     #[param(inline)]

@@ -42,6 +42,7 @@ pub(super) struct UploadForm {
 
 /// Fields of the form that may be in the query instead.
 #[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
     /// Sandbox that receives the file, if the form does not have the field.
     sandbox_id: Option<String>,

@@ -63,6 +63,7 @@ pub(crate) struct TemplateWarning {
 
 /// Query that names a provider.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct TemplateQuery {
     /// Provider that gets the template. Default: the default provider.
     #[param(min_length = 1, max_length = 64)]

@@ -8,6 +8,7 @@ use crate::prelude::*;
 
 /// Request to create a directory. Fields that the query lacks may be in the body.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct CreateDirectory {
     /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(required = true, value_type = String, min_length = 1, max_length = 128)]

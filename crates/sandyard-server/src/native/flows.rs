@@ -16,6 +16,7 @@ const KINDS: [&str; 2] = ["flow", "flow_denied"];
 
 /// Query of a list of flows.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct FlowQuery {
     /// Return only flows with this outcome. Default: all.
     #[param(inline)]

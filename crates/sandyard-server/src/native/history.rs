@@ -11,6 +11,7 @@ use crate::stream::{self, StreamedEvent};
 
 /// Query of a list of events.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
     /// Return only events with a greater `seq`. Default: the newest events.
     #[param(inline)]

@@ -15,6 +15,7 @@ const METADATA: &str = "metadata.";
 
 /// Query of a list of sandboxes. `metadata.<name>=<value>` filters by metadata.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Return only sandboxes of this user. Only admins see sandboxes of others.
     #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]

@@ -5,6 +5,7 @@ use crate::prelude::*;
 
 /// Query of a pause.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct PauseQuery {
     /// Reason, stored with the sandbox and its events. At most 256 characters.
     #[param(min_length = 0, max_length = 256, pattern = r"^[^\u0000]*$")]

@@ -19,6 +19,7 @@ pub(crate) async fn get_sandbox_status(call: Call, name: SandboxName) -> Reply<S
 
 /// Query of a status.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
     /// Sandbox to return: its ID, its alias, or the ID its provider gave it. Default: all sandboxes of the caller.
     #[param(min_length = 1, max_length = 128)]

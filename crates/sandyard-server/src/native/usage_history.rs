@@ -6,6 +6,7 @@ use crate::prelude::*;
 
 /// Query of a usage history.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct UsageHistoryQuery {
     /// Return only points from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest point.
     #[param(inline)]

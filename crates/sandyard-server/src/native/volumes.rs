@@ -21,6 +21,7 @@ pub(crate) struct CreateVolume {
 
 /// Query of a list of volumes.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListVolumes {
     /// Owner of the volumes. Only an admin may name another user; for other callers the parameter is ignored. Default:
     /// the caller.

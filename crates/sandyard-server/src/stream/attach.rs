@@ -19,6 +19,7 @@ const MAX_PROCESS_ID: usize = 64;
 
 /// Where to continue.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct AttachQuery {
     /// Byte of the output to continue from: `output_offset` of the `start` message plus the bytes of output received
     /// since. Default: the oldest output that is still kept.

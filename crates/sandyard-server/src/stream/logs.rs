@@ -16,6 +16,7 @@ const DEFAULT_TAIL: usize = 100;
 
 /// Which lines of the log to read.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct LogQuery {
     /// Whether to stream new lines as server-sent events (default false).
     follow: Option<bool>,

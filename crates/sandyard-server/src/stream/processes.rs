@@ -73,6 +73,7 @@ pub(super) fn no_process() -> ServiceError {
 
 /// The signal to send.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct KillQuery {
     /// Signal to send, as name or number: `SIGTERM`, `INT`, `9` (default `SIGKILL`, which ends the children of the
     /// command too).

@@ -21,6 +21,7 @@ const MAX_CWD: usize = 1024;
 
 /// The terminal to open.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct PtyQuery {
     /// Width of the terminal in columns, 1–4096 (default 80).
     #[param(inline)]

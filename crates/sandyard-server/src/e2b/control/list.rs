@@ -26,6 +26,7 @@ pub(crate) enum Order {
 
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListQuery {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
@@ -104,6 +105,7 @@ pub(crate) async fn e2b_list(
 
 /// The sandboxes to list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQueryV1 {
     /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,

@@ -89,6 +89,7 @@ pub(crate) enum Direction {
 
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
     /// Time to start at, in milliseconds since 1970-01-01 UTC. Default: all of the newest 1,000 lines.
     #[param(inline)]
@@ -160,6 +161,7 @@ async fn newest(call: &Call, target: &SandboxParam) -> ServiceResult<Vec<LogEntr
 
 /// The lines to read.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct LogsQueryV1 {
     /// Return only lines from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]

@@ -18,6 +18,7 @@ type Seconds = BoundedInt<0, 253_402_300_799>;
 
 /// The period.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct MetricsQuery {
     /// Return only measurements from this time on, in seconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]
@@ -135,6 +136,7 @@ async fn point_now(call: &Call, id: &str, now_ms: i64) -> ServiceResult<Vec<Usag
 
 /// The sandboxes to measure.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ManyQuery {
     /// IDs of the sandboxes, separated by commas, at most 100.
     #[param(min_length = 1, max_length = 13000)]

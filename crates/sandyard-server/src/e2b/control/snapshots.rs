@@ -73,6 +73,7 @@ pub(crate) async fn e2b_snapshot(
 
 /// The snapshots to list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SnapshotsQuery {
     /// Return only snapshots of this sandbox.

@@ -156,6 +156,7 @@ pub(crate) async fn e2b_list_templates(call: Call) -> Reply<Vec<TemplateView>> {
 
 /// The templates to list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TemplatesQuery {
     /// Maximum number of results, 1–100 (default 100).

@@ -13,6 +13,7 @@ const MAX_DEPTH: u32 = 100;
 
 /// A folder to list.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
@@ -24,6 +25,7 @@ pub(super) struct ListQuery {
 
 /// A file or folder to create.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct MakeQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]

@@ -6,6 +6,7 @@ use crate::prelude::*;
 
 /// Path inside a volume.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct PathQuery {
     /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
