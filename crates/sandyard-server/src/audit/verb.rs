@@ -54,8 +54,8 @@ pub(crate) fn verb(operation: &str) -> String {
         .iter()
         .find_map(|suffix| name.strip_suffix(suffix))
         .unwrap_or(name);
-    let known = VERBS.iter().find(|(_, names)| names.contains(&name));
-    known.map_or_else(|| name.replace('_', " "), |(verb, _)| (*verb).to_owned())
+    let entry = VERBS.iter().find(|(_, names)| names.contains(&name));
+    entry.map_or_else(|| name.replace('_', " "), |(verb, _)| (*verb).to_owned())
 }
 
 /// Words for a request to a sandbox's agent that changes something; none for the others.
