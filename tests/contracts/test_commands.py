@@ -101,3 +101,15 @@ def test_commands_of_one_sandbox_run_side_by_side(api, sandbox):
     api.run(sandbox, "until test -e /tmp/go; do sleep 0.05; done; touch /tmp/went", background=True)
     api.run(sandbox, "touch /tmp/go")
     wait_for(lambda: api.run(sandbox, "test -e /tmp/went")["exit_code"] == 0, "the first one goes on")
+
+
+def test_a_relative_path_of_the_tools_is_found_below_the_home(api, shared):
+    """Commands begin in the home, MCP tools and VS Code in /workspace."""
+    api.run(shared, "echo kept > /workspace/note.txt")
+    assert api.run(shared, "cat workspace/note.txt")["output"] == "kept\n"
+
+
+def test_programs_that_pip_installs_for_the_user_are_found(api, shared):
+    api.run(shared, "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho mine\\n' > ~/.local/bin/mine && chmod +x ~/.local/bin/mine")
+    assert api.run(shared, ["mine"])["output"] == "mine\n"
+    assert api.run(shared, "mine")["output"] == "mine\n"

@@ -67,3 +67,35 @@ def test_every_error_says_what_to_do(api, shared):
     ):
         assert 400 <= reply.status_code < 500, describe_reply(reply)
         assert reply.json()["detail"] and reply.json()["code"], describe_reply(reply)
+
+
+@pytest.mark.parametrize(
+    "field, value, hint",
+    [
+        ("memroy_limit", "1g", "did you mean `memory_limit`?"),
+        ("nmae", "web", "did you mean `name`?"),
+        ("metadata_", {}, "did you mean `metadata`?"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_the_likely_name(api, field, value, hint):
+    reply = api.post("/sandboxes/create", {"user_id": "tester", field: value})
+    assert reply.status_code == 422, describe_reply(reply)
+    body = reply.json()
+    assert (body["field"], body["hint"]) == (field, hint)
+
+
+def test_create_accepts_the_short_names_of_limits_and_time_spans(api):
+    reply = api.post("/sandboxes/create", {"user_id": "tester", "memory": "512m", "cpu": 1, "timeout": "1h"})
+    assert reply.status_code == 200, describe_reply(reply)
+    sandbox = reply.json()["sandbox_id"]
+    info = api.get(f"/sandboxes/{sandbox}/info").json()
+    api.delete(f"/sandboxes/{sandbox}")
+    assert info["limits"]["memory_bytes"] == 512 << 20
+    assert info["limits"]["cpu"] == 1.0
+    assert info["timeout"] == 3600
+
+
+def test_a_time_span_that_cannot_be_read_says_what_one_looks_like(api):
+    reply = api.post("/sandboxes/create", {"user_id": "tester", "timeout": "soon"})
+    assert reply.status_code == 422, describe_reply(reply)
+    assert reply.json()["detail"] == 'timeout: invalid value: string "soon", expected seconds, or a time span like `30m`'

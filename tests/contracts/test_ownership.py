@@ -70,11 +70,12 @@ def test_a_quota_is_429_with_retry_after_and_a_deleted_sandbox_gives_its_place_b
 
 def test_who_did_what_is_written_down(admin, user):
     sandbox = user.api.create()
+    user.api.run(sandbox, "true")
     user.api.remove(sandbox)
-    expected = {("create_sandbox", sandbox, 200), ("delete_sandbox", sandbox, 200)}
+    expected = {("create sandbox", sandbox, 200), ("run command", sandbox, 200), ("delete sandbox", sandbox, 200)}
 
     def actions():
         entries = admin.ok("GET", "/audit", params={"actor": user.name})["entries"]
         return {(entry["action"], entry["target"], entry["status"]) for entry in entries}
 
-    wait_for(lambda: expected <= actions(), lambda: f"both are written down: {actions()}")
+    wait_for(lambda: expected <= actions(), lambda: f"all are written down: {actions()}")

@@ -24,6 +24,22 @@ def test_non_zero_exit_raises_with_all_that_was_printed(sandbox):
     assert (error.stdout, error.stderr, error.exit_code) == ("out\n", "err\n", 7)
 
 
+def test_a_session_of_its_own_loses_nothing(sandbox):
+    """Frameworks start every command with setsid, which forks when it is called by a leader of a group."""
+    for _ in range(5):
+        assert sandbox.commands.run("setsid sh -c 'echo hi'").stdout == "hi\n"
+        with pytest.raises(CommandExitException) as failure:
+            sandbox.commands.run("setsid sh -c 'exit 3'")
+        assert failure.value.exit_code == 3
+
+
+def test_a_command_may_signal_its_own_group(sandbox):
+    assert sandbox.commands.run("trap : TERM; kill 0; echo survived").stdout == "survived\n"
+    with pytest.raises(CommandExitException):
+        sandbox.commands.run("kill -KILL 0", user="root")
+    assert sandbox.commands.run("echo well").stdout == "well\n"
+
+
 def test_output_reaches_callbacks(sandbox):
     out, err = [], []
     result = sandbox.commands.run("echo out; echo err >&2", on_stdout=out.append, on_stderr=err.append)

@@ -59,6 +59,8 @@ def test_metadata_is_kept(sandbox, folder):
     assert sandbox.files.rename(f"{folder}/m", f"{folder}/n").metadata == expected
     sandbox.files.write_files([{"path": f"{folder}/p", "data": "x"}], metadata={"k": "v"})
     assert sandbox.files.get_info(f"{folder}/p").metadata == {"k": "v"}
+    sandbox.files.write(f"{folder}/p", "y")
+    assert not sandbox.files.get_info(f"{folder}/p").metadata, "an upload replaces all of it"
 
 
 def test_owner_home_and_parents(sandbox, folder):
@@ -118,6 +120,11 @@ def test_facts_about_an_entry(sandbox, folder):
     assert (info.name, info.type, info.size, info.mode, info.permissions) == ("f", FileType.FILE, 5, 0o644, "-rw-r--r--")
     assert (info.owner, info.group, info.symlink_target) == ("user", "user", None)
     assert link.symlink_target == f"{folder}/f"
+    assert (link.type, link.size, link.mode, link.permissions) == (FileType.FILE, 5, 0o644, "Lrwxrwxrwx")
+    sandbox.commands.run(f"rm {folder}/f; chmod 1777 {folder}")
+    broken, parent = sandbox.files.get_info(f"{folder}/link"), sandbox.files.get_info(folder)
+    assert (broken.type, broken.symlink_target) == (None, f"{folder}/f")
+    assert parent.permissions == "dtrwxrwxrwx"
 
 
 # --- watching

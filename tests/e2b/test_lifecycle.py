@@ -226,6 +226,15 @@ def test_nothing_wakes_what_was_not(half, make):
     assert state(half, sandbox) == SandboxState.PAUSED
 
 
+def test_questions_during_a_pause_do_not_wake_it(half, make):
+    sandbox = make(timeout=600, lifecycle={"on_timeout": "pause", "auto_resume": False})
+    for _ in range(20):
+        sandbox.set_timeout(0)
+        wait_for(lambda: not sandbox.is_running(), "it does not run")
+        assert (state(half, sandbox), sandbox.is_running()) == (SandboxState.PAUSED, False)
+        sandbox.connect(timeout=600)
+
+
 def test_time_over_may_keep_the_files_alone(half, make):
     option = {"mode": "filesystem"} if FEATURES["pause_mode"] else {"keep_memory": False}
     sandbox = make(timeout=600, lifecycle={"on_timeout": {"action": "pause", **option}})

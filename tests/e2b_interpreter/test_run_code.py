@@ -34,6 +34,15 @@ def test_results_are_rich(shared):
     assert table.data == {"a": [1, 2]} and "<table" in table.html
 
 
+def test_box_plots_take_the_labels_of_existing_code(shared):
+    """E2B's own template has a version of matplotlib that still has this parameter."""
+    code = "import matplotlib.pyplot as plt\nplt.boxplot([[1, 2, 3], [2, 3, 4]], labels=['a', 'b'])\nplt.show()"
+    execution = shared.run_code(code)
+    assert execution.error is None, execution.error
+    [chart] = [result.chart for result in execution.results if result.chart]
+    assert (chart.type.value, [box.label for box in chart.elements]) == ("box_and_whisker", ["a", "b"])
+
+
 def test_errors_include_their_trace(shared):
     error = shared.run_code("def broken():\n    return 1 / 0\nbroken()").error
     assert (error.name, error.value) == ("ZeroDivisionError", "division by zero")

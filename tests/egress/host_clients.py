@@ -11,7 +11,8 @@ import pytest
 _PREFIXES = ("PIP_INDEX", "PIP_EXTRA_INDEX", "PIP_CERT", "PIP_TRUSTED", "PIP_DEFAULT_TIMEOUT", "npm_config_", "NPM_CONFIG_")
 _NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _PROXIES = ("HTTPS_PROXY", "ALL_PROXY")
-_FILES = ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.npmrc")
+# From where to where: a sandbox has an /etc/pip.conf of its own, and pip reads both.
+_FILES = {"/etc/pip.conf": "/etc/xdg/pip/pip.conf", "~/.config/pip/pip.conf": "~/.config/pip/pip.conf", "~/.npmrc": "~/.npmrc"}
 _HOMES = ("/home/user", "/root")
 # Where the commands below work, inside.
 _PLACE = "/tmp/place"
@@ -32,11 +33,11 @@ def copy_settings(guest):
     by_name = {value for value in variables().values() if Path(value).is_file()}
     for path in sorted(by_name):
         _copy(guest, path, path)
-    for name in _FILES:
+    for name, target in _FILES.items():
         source = Path(name).expanduser()
         if source.is_file():
             for home in _HOMES:
-                _copy(guest, source, name.replace("~", home))
+                _copy(guest, source, target.replace("~", home))
     guest.output(["mkdir", "-m", "777", _PLACE], user="root")
 
 

@@ -100,6 +100,13 @@ def test_pip_installs(registries):
     assert registries.output(["python3", "-c", "import six; print(six.__name__)"], env={"PYTHONPATH": "/tmp/place"}) == "six\n"
 
 
+def test_pip_installs_for_the_user_without_any_option(registries):
+    """Where the system manages Python, pip refuses that by default; the program is found too."""
+    quiet = "--no-cache-dir --disable-pip-version-check --no-deps --quiet"
+    ran = registries.run(f"pip install {quiet} wheel && wheel version", env=host_clients.variables(), timeout=240)
+    assert ran["exit_code"] == 0 and ran["stdout"].startswith("wheel "), ran
+
+
 def test_npm_installs(registries):
     host_clients.run(registries, "npm install --no-audit --no-fund --prefix {place} is-number")
     assert registries.output(["node", "-e", "console.log(require('/tmp/place/node_modules/is-number')(7))"]) == "true\n"

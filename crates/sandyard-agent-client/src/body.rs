@@ -8,7 +8,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 
 /// What any request carries.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, io::Error>;
@@ -31,7 +31,7 @@ pub(crate) async fn collect(
     mut body: Incoming,
     max: usize,
     max_header_len: usize,
-) -> Result<Vec<u8>, ClientError> {
+) -> Result<Vec<u8>> {
     let too_large = || ClientError::TooLarge {
         call,
         part: "body",

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::body::{self, RequestBody};
 use crate::client::AgentClient;
 use crate::connection::{self, Sender};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 
 /// Bytes of a failed reply's body that are read for its message.
 const MAX_ERROR_BODY: usize = 16 << 10;
@@ -26,8 +26,8 @@ const READY_TIMEOUT: Duration = Duration::from_millis(50);
 pub(crate) async fn within<T>(
     call: &'static str,
     limit: Duration,
-    work: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, ClientError> {
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     match timeout(limit, work).await {
         Ok(result) => result,
         Err(_) => Err(ClientError::Timeout { call, after: limit }),
@@ -40,17 +40,13 @@ impl AgentClient {
         &self,
         call: &'static str,
         message: &Q,
-    ) -> Result<R, ClientError> {
+    ) -> Result<R> {
         let (status, reply) = self.post_json(call, message).await?;
         parse(call, status, StatusCode::OK, &reply)
     }
 
     /// Posts JSON to a plain route whose reply has no content.
-    pub(crate) async fn post<Q: Serialize>(
-        &self,
-        call: &'static str,
-        message: &Q,
-    ) -> Result<(), ClientError> {
+    pub(crate) async fn post<Q: Serialize>(&self, call: &'static str, message: &Q) -> Result<()> {
         let (status, reply) = self.post_json(call, message).await?;
         check(call, status, StatusCode::NO_CONTENT, &reply)
     }
@@ -59,7 +55,7 @@ impl AgentClient {
         &self,
         call: &'static str,
         message: &Q,
-    ) -> Result<(StatusCode, Vec<u8>), ClientError> {
+    ) -> Result<(StatusCode, Vec<u8>)> {
         let json = serde_json::to_vec(message).map_err(ClientError::request)?;
         let builder = self
             .request(Method::POST, call)
@@ -70,10 +66,7 @@ impl AgentClient {
     }
 
     /// Fetches JSON from a plain route.
-    pub(crate) async fn get<R: DeserializeOwned>(
-        &self,
-        call: &'static str,
-    ) -> Result<R, ClientError> {
+    pub(crate) async fn get<R: DeserializeOwned>(&self, call: &'static str) -> Result<R> {
         let request = finish(self.request(Method::GET, call), body::empty())?;
         let (status, reply) = self.exchange(call, request).await?;
         parse(call, status, StatusCode::OK, &reply)
@@ -84,7 +77,7 @@ impl AgentClient {
         &self,
         call: &'static str,
         request: Request<RequestBody>,
-    ) -> Result<(StatusCode, Vec<u8>), ClientError> {
+    ) -> Result<(StatusCode, Vec<u8>)> {
         within(call, self.limits().call_timeout, async {
             let (sender, reply) = self.send_pooled(call, request).await?;
             let (head, body) = reply.into_parts();
@@ -102,7 +95,7 @@ impl AgentClient {
         &self,
         call: &'static str,
         mut request: Request<RequestBody>,
-    ) -> Result<(Sender, Response<Incoming>), ClientError> {
+    ) -> Result<(Sender, Response<Incoming>)> {
         while let Some(mut sender) = self.shared.pool.take() {
             // Skip a connection that ends, or that never finishes its last exchange.
             if !matches!(timeout(READY_TIMEOUT, sender.ready()).await, Ok(Ok(()))) {
@@ -125,7 +118,7 @@ impl AgentClient {
         &self,
         call: &'static str,
         request: Request<RequestBody>,
-    ) -> Result<(Sender, Response<Incoming>), ClientError> {
+    ) -> Result<(Sender, Response<Incoming>)> {
         let mut sender = connection::open(&self.shared.endpoint, self.limits()).await?;
         let reply = sender
             .send_request(request)
@@ -157,7 +150,7 @@ impl AgentClient {
 pub(crate) fn finish(
     builder: http::request::Builder,
     body: RequestBody,
-) -> Result<Request<RequestBody>, ClientError> {
+) -> Result<Request<RequestBody>> {
     builder.body(body).map_err(ClientError::request)
 }
 
@@ -167,7 +160,7 @@ pub(crate) fn parse<R: DeserializeOwned>(
     status: StatusCode,
     expected: StatusCode,
     body: &[u8],
-) -> Result<R, ClientError> {
+) -> Result<R> {
     check(call, status, expected, body)?;
     serde_json::from_slice(body).map_err(|error| ClientError::protocol(call, error))
 }
@@ -178,7 +171,7 @@ pub(crate) fn check(
     status: StatusCode,
     expected: StatusCode,
     body: &[u8],
-) -> Result<(), ClientError> {
+) -> Result<()> {
     if status == expected {
         Ok(())
     } else if status.is_client_error() || status.is_server_error() {

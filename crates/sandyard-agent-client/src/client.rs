@@ -9,7 +9,7 @@ use sandyard_wire::json::encode_base64;
 use sandyard_wire::routes::header;
 
 use crate::endpoint::Endpoint;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::limits::Limits;
 use crate::pool::Pool;
 
@@ -77,7 +77,7 @@ impl AgentClient {
     }
 
     /// Returns a client that presents an access token. The host's own socket needs none.
-    pub fn with_access_token(mut self, token: &str) -> Result<Self, ClientError> {
+    pub fn with_access_token(mut self, token: &str) -> Result<Self> {
         let mut value = HeaderValue::try_from(token).map_err(|_| ClientError::Request {
             detail: "the access token has characters that are not allowed in a header".to_owned(),
         })?;

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use rustix::net::sockopt;
 use tokio::runtime::Handle;
 
@@ -63,13 +64,13 @@ impl Closer {
 
     /// How many descriptors are not closed yet.
     pub fn pending(&self) -> usize {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state.queue.len() + state.threads
     }
 
     fn push(self: &Arc<Self>, descriptor: OwnedFd, ending: Ending) {
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             state.queue.push_back((descriptor, ending));
             if state.threads == self.max_threads {
                 return;
@@ -87,7 +88,7 @@ impl Closer {
     fn work(&self) {
         loop {
             let (descriptor, ending) = {
-                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = self.state.lock();
                 match state.queue.pop_front() {
                     Some(next) => next,
                     None => {

@@ -5,7 +5,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::limits::Limits;
 
 /// Headers in a reply; envd sends about ten.
@@ -18,9 +18,9 @@ const MAX_READ_BUFFER: usize = 256 << 10;
 pub(crate) type Sender = SendRequest<RequestBody>;
 
 /// Opens a connection; the caller bounds the time.
-pub(crate) async fn open(endpoint: &Endpoint, limits: &Limits) -> Result<Sender, ClientError> {
+pub(crate) async fn open(endpoint: &Endpoint, limits: &Limits) -> Result<Sender> {
     let stream = endpoint
-        .connect()
+        .dial()
         .await
         .map_err(|source| ClientError::Connect {
             endpoint: endpoint.to_string(),

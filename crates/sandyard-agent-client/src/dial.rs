@@ -1,37 +1,22 @@
 //! Bytes to a TCP port inside the sandbox.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use http::{HeaderMap, Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use sandyard_wire::Code;
 use sandyard_wire::routes::{self, DIAL_UPGRADE, query};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::body;
 use crate::call::{finish, unexpected_status, within};
 use crate::client::AgentClient;
 use crate::endpoint::{PortDialling, PortStream};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::query::with_query;
-
-/// A connection to a port inside the sandbox.
-#[derive(Debug)]
-pub struct DialStream(PortStream);
-
-impl DialStream {
-    /// Headers that replace those of the same name on every HTTP request over the connection. Where there are some, a proxy leads
-    /// to the port: a successful dial does not mean that anybody listens there.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.0.headers
-    }
-}
 
 impl AgentClient {
     /// Connects to a TCP port on the sandbox's loopback: over the host's own socket, or through the endpoint's own dialling.
-    pub async fn dial(&self, port: u16) -> Result<DialStream, ClientError> {
+    pub async fn dial(&self, port: u16) -> Result<PortStream> {
         let limit = self.limits().call_timeout;
         match self.endpoint().dial_port(port) {
             Some(dialling) => {
@@ -42,8 +27,8 @@ impl AgentClient {
         }
     }
 
-    async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<DialStream, ClientError> {
-        let dialled = dialling.await.map_err(|source| match source.kind() {
+    async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<PortStream> {
+        dialling.await.map_err(|source| match source.kind() {
             // The same error as the agent's.
             io::ErrorKind::ConnectionRefused => {
                 ClientError::remote(Code::Unavailable, "nothing listens on the port")
@@ -54,11 +39,10 @@ impl AgentClient {
                     endpoint: self.endpoint().to_string(),
                     source,
                 }),
-        })?;
-        Ok(DialStream(dialled))
+        })
     }
 
-    async fn dial_by_agent(&self, port: u16) -> Result<DialStream, ClientError> {
+    async fn dial_by_agent(&self, port: u16) -> Result<PortStream> {
         let call = routes::DIAL;
         let uri = with_query(call, &[(query::PORT, &port.to_string())]);
         let builder = self
@@ -77,37 +61,9 @@ impl AgentClient {
         let upgraded = hyper::upgrade::on(reply)
             .await
             .map_err(|error| self.hyper_error(call, error))?;
-        Ok(DialStream(PortStream {
+        Ok(PortStream {
             stream: Box::new(TokioIo::new(upgraded)),
             headers: HeaderMap::new(),
-        }))
-    }
-}
-
-impl AsyncRead for DialStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for DialStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.stream).poll_shutdown(cx)
+        })
     }
 }

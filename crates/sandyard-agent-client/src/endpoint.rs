@@ -7,11 +7,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::HeaderMap;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::closer::Closer;
@@ -38,7 +37,8 @@ pub type EgressDialling<'a> = Pin<Box<dyn Future<Output = io::Result<UnixStream>
 pub struct PortStream {
     /// The bytes.
     pub stream: BoxedStream,
-    /// Headers that replace those of the same name on every HTTP request over the connection: see [`Dial::headers`].
+    /// Headers that replace those of the same name on every HTTP request over the connection: see [`Dial::headers`]. Where there are
+    /// some, a proxy leads to the port: a successful dial does not mean that anybody listens there.
     pub headers: HeaderMap,
 }
 
@@ -182,92 +182,23 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connection for raw bytes; the caller bounds the time.
+    /// Opens a connection; the caller bounds the time.
     ///
     /// # Errors
     /// When nobody listens there.
     pub async fn dial(&self) -> io::Result<BoxedStream> {
-        match self.connect().await? {
-            Connected::Custom(stream) => Ok(stream),
-            stream => Ok(Box::new(stream)),
-        }
-    }
-
-    /// Opens a connection; the caller bounds the time.
-    pub(crate) async fn connect(&self) -> io::Result<Connected> {
         match self {
             Self::Unix(path) => {
                 let stream = AgentStream::connect(path, Accepts::Bytes, Closer::shared());
-                stream.await.map(Connected::Unix)
+                Ok(Box::new(stream.await?))
             }
             Self::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
-                Ok(Connected::Tcp(stream))
+                Ok(Box::new(stream))
             }
-            Self::Custom(dial) => dial.dial().await.map(Connected::Custom),
+            Self::Custom(dial) => dial.dial().await,
         }
-    }
-}
-
-/// An open connection of any kind.
-pub(crate) enum Connected {
-    Unix(AgentStream),
-    Tcp(TcpStream),
-    Custom(BoxedStream),
-}
-
-/// Forwards a call to the inner stream.
-macro_rules! delegate {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Connected::Unix($stream) => $call,
-            Connected::Tcp($stream) => $call,
-            Connected::Custom($stream) => $call,
-        }
-    };
-}
-
-impl AsyncRead for Connected {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
-    }
-}
-
-impl AsyncWrite for Connected {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write(cx, buf))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Unix(_) | Self::Tcp(_) => true,
-            Self::Custom(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }
 

@@ -8,6 +8,9 @@ use sandyard_wire::{Code, FrameError};
 /// Maximum length of an agent's message that is shown to people, in characters.
 const MAX_MESSAGE_CHARS: usize = 1024;
 
+/// Result of a call to an agent.
+pub(crate) type Result<T, E = ClientError> = std::result::Result<T, E>;
+
 /// Why a call to an agent failed. `call` is the path of the request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ use crate::body;
 use crate::call::{finish, unexpected_status, within};
 use crate::client::AgentClient;
 use crate::connection::Sender;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::query::with_query;
 
 /// A download of a file. Dropping it stops the transfer.
@@ -34,7 +34,7 @@ impl FileStream {
     }
 
     /// Waits for the next piece; none after the last, or after an error. Loses nothing when cancelled.
-    pub async fn next(&mut self) -> Option<Result<Bytes, ClientError>> {
+    pub async fn next(&mut self) -> Option<Result<Bytes>> {
         if self.is_over {
             return None;
         }
@@ -46,7 +46,7 @@ impl FileStream {
         next.transpose()
     }
 
-    async fn read(&mut self) -> Result<Option<Bytes>, ClientError> {
+    async fn read(&mut self) -> Result<Option<Bytes>> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame
                 .map_err(|error| ClientError::hyper(routes::FILES, self.max_header_len, error))?;
@@ -60,7 +60,7 @@ impl FileStream {
 
 impl AgentClient {
     /// Opens a file for reading.
-    pub async fn read_file(&self, path: &str) -> Result<FileStream, ClientError> {
+    pub async fn read_file(&self, path: &str) -> Result<FileStream> {
         let request = finish(
             self.request(Method::GET, &self.file_uri(path)),
             body::empty(),
@@ -78,11 +78,7 @@ impl AgentClient {
         .await
     }
 
-    fn file_stream(
-        &self,
-        sender: Sender,
-        reply: Response<Incoming>,
-    ) -> Result<FileStream, ClientError> {
+    fn file_stream(&self, sender: Sender, reply: Response<Incoming>) -> Result<FileStream> {
         let encoding = reply.headers().get(http::header::CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return Err(ClientError::protocol(
@@ -102,7 +98,7 @@ impl AgentClient {
     }
 
     /// Reads a whole file of at most `max` bytes.
-    pub async fn read_to_vec(&self, path: &str, max: usize) -> Result<Vec<u8>, ClientError> {
+    pub async fn read_to_vec(&self, path: &str, max: usize) -> Result<Vec<u8>> {
         let too_large = || ClientError::TooLarge {
             call: routes::FILES,
             part: "file",

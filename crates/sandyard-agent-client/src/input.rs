@@ -1,6 +1,5 @@
 //! An input stream to a command, for input of any length and a command that reads at its own pace.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 
@@ -19,7 +18,7 @@ use crate::body::RequestBody;
 use crate::call::{finish, within};
 use crate::client::AgentClient;
 use crate::connection;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::process::InputTo;
 use crate::stream::MessageStream;
 
@@ -28,7 +27,7 @@ const CALL: &str = route::STREAM_INPUT;
 /// Maximum bytes per message; in base64 and JSON still far below the limit of either side.
 const MAX_PIECE: usize = 256 << 10;
 
-type Reply = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
+type Reply = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// An input stream to a command. Dropping it leaves the command's own input open.
 pub struct InputStream {
@@ -40,11 +39,7 @@ pub struct InputStream {
 
 impl AgentClient {
     /// Opens an input stream to a command. Unlike [`AgentClient::send_input`] it gives the command no time limit for reading.
-    pub async fn open_input(
-        &self,
-        process: ProcessSelector,
-        to: InputTo,
-    ) -> Result<InputStream, ClientError> {
+    pub async fn open_input(&self, process: ProcessSelector, to: InputTo) -> Result<InputStream> {
         // One message in flight: a sender of more waits for the command to read.
         let (messages, queue) = mpsc::channel(1);
         let builder = self
@@ -77,7 +72,7 @@ impl AgentClient {
 
 impl InputStream {
     /// Sends bytes, waiting for as long as the command leaves too much unread. When cancelled, some may have been sent.
-    pub async fn send(&mut self, mut bytes: Bytes) -> Result<(), ClientError> {
+    pub async fn send(&mut self, mut bytes: Bytes) -> Result<()> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(MAX_PIECE));
             let input = match self.to {
@@ -90,7 +85,7 @@ impl InputStream {
     }
 
     /// Waits until the command has been given everything. Its input stays open; see [`AgentClient::close_stdin`].
-    pub async fn finish(self) -> Result<(), ClientError> {
+    pub async fn finish(self) -> Result<()> {
         let Self {
             messages, reply, ..
         } = self;
@@ -98,7 +93,7 @@ impl InputStream {
         reply.ok_or(ClientError::Closed { call: CALL })?.await
     }
 
-    async fn put(&mut self, message: &StreamInputRequest) -> Result<(), ClientError> {
+    async fn put(&mut self, message: &StreamInputRequest) -> Result<()> {
         let framed = frame::encode_json(message).map_err(ClientError::request)?;
         let Some(reply) = &mut self.reply else {
             return Err(ClientError::Closed { call: CALL });
@@ -129,10 +124,4 @@ fn body_of(queue: mpsc::Receiver<Bytes>) -> RequestBody {
     StreamBody::new(frames).boxed_unsync()
 }
 
-impl fmt::Debug for InputStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InputStream")
-            .field("to", &self.to)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(InputStream: to);

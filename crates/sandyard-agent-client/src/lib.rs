@@ -52,7 +52,6 @@ mod watch;
 
 pub use client::AgentClient;
 pub use closer::Closer;
-pub use dial::DialStream;
 pub use endpoint::{
     BoxedStream, Dial, Dialling, Duplex, EgressDialling, Endpoint, PortDialling, PortStream,
 };

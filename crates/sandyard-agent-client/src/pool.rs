@@ -1,7 +1,8 @@
 //! Idle connections, kept for the next unary call.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::connection::Sender;
 
@@ -31,7 +32,7 @@ impl Pool {
 
     /// Takes out the connection used last, the one most likely to be alive.
     pub(crate) fn take(&self) -> Option<Sender> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         while let Some(Idle { sender, since }) = idle.pop() {
             if since.elapsed() < MAX_IDLE && !sender.is_closed() {
                 return Some(sender);
@@ -45,7 +46,7 @@ impl Pool {
         if sender.is_closed() {
             return;
         }
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.retain(|idle| idle.since.elapsed() < MAX_IDLE && !idle.sender.is_closed());
         if idle.len() < self.capacity {
             idle.push(Idle {

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::call::within;
 use crate::client::AgentClient;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::stream::MessageStream;
 
 /// How to start a command, beyond what it is.
@@ -83,7 +83,7 @@ impl ProcessStream {
     }
 
     /// Waits for output or the end, which is the last event. Loses nothing when cancelled.
-    pub async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
+    pub async fn next(&mut self) -> Option<Result<ProcessEvent>> {
         loop {
             match self.messages.next().await?.map(|message| message.event) {
                 Ok(ProcessEvent::Data(output)) => {
@@ -103,7 +103,7 @@ impl ProcessStream {
     }
 
     /// Waits for the end and discards the output.
-    pub async fn wait(&mut self) -> Result<EndEvent, ClientError> {
+    pub async fn wait(&mut self) -> Result<EndEvent> {
         while let Some(event) = self.next().await {
             if let ProcessEvent::End(end) = event? {
                 return Ok(end);
@@ -119,7 +119,7 @@ impl AgentClient {
         &self,
         request: &StartRequest,
         options: &StartOptions,
-    ) -> Result<ProcessStream, ClientError> {
+    ) -> Result<ProcessStream> {
         let mut headers = HeaderMap::new();
         if let Some(timeout) = options.timeout {
             let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -139,7 +139,7 @@ impl AgentClient {
     }
 
     /// Follows a command's output from now on; of one that has ended, its end.
-    pub async fn connect(&self, process: ProcessSelector) -> Result<ProcessStream, ClientError> {
+    pub async fn connect(&self, process: ProcessSelector) -> Result<ProcessStream> {
         self.follow(
             route::CONNECT,
             &ConnectRequest { process },
@@ -154,7 +154,7 @@ impl AgentClient {
         &self,
         process: ProcessSelector,
         output_offset: u64,
-    ) -> Result<ProcessStream, ClientError> {
+    ) -> Result<ProcessStream> {
         let mut headers = HeaderMap::new();
         headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
         self.follow(route::CONNECT, &ConnectRequest { process }, headers)
@@ -169,7 +169,7 @@ impl AgentClient {
         pid: u32,
         unique_id: &str,
         output_offset: u64,
-    ) -> Result<ProcessStream, ClientError> {
+    ) -> Result<ProcessStream> {
         let unique_id = HeaderValue::try_from(unique_id).map_err(ClientError::request)?;
         let process = ProcessSelector::Pid(pid);
         let mut headers = HeaderMap::new();
@@ -187,7 +187,7 @@ impl AgentClient {
         id: &str,
         pid: u32,
         output_offset: u64,
-    ) -> Result<ProcessStream, ClientError> {
+    ) -> Result<ProcessStream> {
         let mut headers = HeaderMap::new();
         headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
         headers.insert(header::RETAIN, retention_header(id)?);
@@ -197,13 +197,13 @@ impl AgentClient {
     }
 
     /// Lists the commands that were started with [`StartOptions::retain_as`] and not released.
-    pub async fn retained_commands(&self) -> Result<Vec<RetainedCommand>, ClientError> {
+    pub async fn retained_commands(&self) -> Result<Vec<RetainedCommand>> {
         let reply: RetainedCommands = self.get(routes::COMMANDS).await?;
         Ok(reply.commands)
     }
 
     /// Releases retained commands whose output and end are recorded.
-    pub async fn release_commands(&self, ids: Vec<String>) -> Result<(), ClientError> {
+    pub async fn release_commands(&self, ids: Vec<String>) -> Result<()> {
         self.post(routes::RELEASE_COMMANDS, &ReleaseRequest { ids })
             .await
     }
@@ -214,7 +214,7 @@ impl AgentClient {
         call: &'static str,
         request: &Q,
         headers: HeaderMap,
-    ) -> Result<ProcessStream, ClientError> {
+    ) -> Result<ProcessStream> {
         within(call, self.limits().call_timeout, async {
             let (mut messages, headers) = self.open_stream(call, request, headers).await?;
             let pid = first_event(call, &mut messages).await?;
@@ -232,7 +232,7 @@ impl AgentClient {
     }
 
     /// Lists the running commands.
-    pub async fn list(&self) -> Result<Vec<ProcessInfo>, ClientError> {
+    pub async fn list(&self) -> Result<Vec<ProcessInfo>> {
         let reply: ListResponse = self.unary(route::LIST, &Empty {}).await?;
         Ok(reply.processes)
     }
@@ -243,7 +243,7 @@ impl AgentClient {
         process: ProcessSelector,
         to: InputTo,
         bytes: Bytes,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let input = match to {
             InputTo::Stdin => ProcessInput::Stdin(bytes),
             InputTo::Pty => ProcessInput::Pty(bytes),
@@ -253,34 +253,26 @@ impl AgentClient {
     }
 
     /// Ends a command's standard input.
-    pub async fn close_stdin(&self, process: ProcessSelector) -> Result<(), ClientError> {
+    pub async fn close_stdin(&self, process: ProcessSelector) -> Result<()> {
         self.order(route::CLOSE_STDIN, &CloseStdinRequest { process })
             .await
     }
 
     /// Signals a command.
-    pub async fn signal(
-        &self,
-        process: ProcessSelector,
-        signal: Signal,
-    ) -> Result<(), ClientError> {
+    pub async fn signal(&self, process: ProcessSelector, signal: Signal) -> Result<()> {
         self.order(route::SEND_SIGNAL, &SendSignalRequest { process, signal })
             .await
     }
 
     /// Tells a command's terminal its size.
-    pub async fn resize(&self, process: ProcessSelector, size: PtySize) -> Result<(), ClientError> {
+    pub async fn resize(&self, process: ProcessSelector, size: PtySize) -> Result<()> {
         let pty = Some(Pty { size: Some(size) });
         self.order(route::UPDATE, &UpdateRequest { process, pty })
             .await
     }
 
     /// Makes a unary call whose reply says nothing.
-    pub(crate) async fn order<Q: Serialize>(
-        &self,
-        call: &'static str,
-        request: &Q,
-    ) -> Result<(), ClientError> {
+    pub(crate) async fn order<Q: Serialize>(&self, call: &'static str, request: &Q) -> Result<()> {
         let Empty {} = self.unary(call, request).await?;
         Ok(())
     }
@@ -290,7 +282,7 @@ impl AgentClient {
 async fn first_event(
     call: &'static str,
     messages: &mut MessageStream<EventMessage>,
-) -> Result<u32, ClientError> {
+) -> Result<u32> {
     while let Some(message) = messages.next().await {
         match message?.event {
             ProcessEvent::Start { pid } => return Ok(pid),
@@ -316,6 +308,6 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-fn retention_header(id: &str) -> Result<HeaderValue, ClientError> {
+fn retention_header(id: &str) -> Result<HeaderValue> {
     HeaderValue::from_str(id).map_err(ClientError::request)
 }

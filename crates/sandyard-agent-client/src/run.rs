@@ -8,7 +8,7 @@ use sandyard_wire::routes::process as route;
 
 use crate::call::within;
 use crate::client::AgentClient;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::process::StartOptions;
 
 /// Extra time for the agent to kill a command that timed out and to report it.
@@ -50,11 +50,7 @@ pub struct Output {
 
 impl AgentClient {
     /// Runs a command without input and waits for its end.
-    pub async fn run(
-        &self,
-        process: ProcessConfig,
-        options: &RunOptions,
-    ) -> Result<Output, ClientError> {
+    pub async fn run(&self, process: ProcessConfig, options: &RunOptions) -> Result<Output> {
         let request = StartRequest {
             process,
             stdin: Some(false),

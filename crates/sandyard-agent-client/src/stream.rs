@@ -16,7 +16,7 @@ use crate::body;
 use crate::call::{finish, unexpected_status, within};
 use crate::client::AgentClient;
 use crate::connection::Sender;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 
 /// Messages of one stream. Dropping it closes its connection.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl AgentClient {
         call: &'static str,
         message: &Q,
         headers: HeaderMap,
-    ) -> Result<(MessageStream<R>, HeaderMap), ClientError> {
+    ) -> Result<(MessageStream<R>, HeaderMap)> {
         let payload = frame::encode_json(message).map_err(ClientError::request)?;
         let builder = self
             .request(Method::POST, call)
@@ -61,7 +61,7 @@ impl AgentClient {
         call: &'static str,
         sender: Sender,
         reply: Response<Incoming>,
-    ) -> Result<(MessageStream<R>, HeaderMap), ClientError> {
+    ) -> Result<(MessageStream<R>, HeaderMap)> {
         if reply.status().is_client_error() || reply.status().is_server_error() {
             return Err(self.failure(call, reply).await);
         }
@@ -85,7 +85,7 @@ impl AgentClient {
 
 impl<T: DeserializeOwned> MessageStream<T> {
     /// Waits for the next message; none after the last, or after an error. Loses nothing when cancelled.
-    pub(crate) async fn next(&mut self) -> Option<Result<T, ClientError>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<T>> {
         if self.is_over {
             return None;
         }
@@ -102,7 +102,7 @@ impl<T: DeserializeOwned> MessageStream<T> {
         self.is_over = true;
     }
 
-    async fn read(&mut self) -> Result<Option<T>, ClientError> {
+    async fn read(&mut self) -> Result<Option<T>> {
         loop {
             match self.decoder.next_frame() {
                 Ok(Some(Frame::Message(payload))) => return self.parse(&payload).map(Some),
@@ -114,7 +114,7 @@ impl<T: DeserializeOwned> MessageStream<T> {
     }
 
     /// Reads one piece of the body into the decoder.
-    async fn fill(&mut self) -> Result<(), ClientError> {
+    async fn fill(&mut self) -> Result<()> {
         match self.body.frame().await {
             Some(Ok(piece)) => {
                 if let Some(data) = piece.data_ref() {
@@ -128,11 +128,11 @@ impl<T: DeserializeOwned> MessageStream<T> {
         }
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<T, ClientError> {
+    fn parse(&self, payload: &[u8]) -> Result<T> {
         serde_json::from_slice(payload).map_err(|error| ClientError::protocol(self.call, error))
     }
 
-    fn parse_end(&self, payload: &[u8]) -> Result<(), ClientError> {
+    fn parse_end(&self, payload: &[u8]) -> Result<()> {
         let end: EndStream = serde_json::from_slice(payload)
             .map_err(|error| ClientError::protocol(self.call, error))?;
         match end.error {

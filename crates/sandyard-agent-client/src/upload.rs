@@ -20,18 +20,14 @@ use tokio_util::io::ReaderStream;
 use crate::body::{self, RequestBody};
 use crate::call::{finish, parse};
 use crate::client::AgentClient;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 
 /// Bytes read from the caller's reader at a time.
 const READ_SIZE: usize = 128 << 10;
 
 impl AgentClient {
     /// Writes a whole file, with its parent directories; owned by the user, mode 0644 if new.
-    pub async fn write_file(
-        &self,
-        path: &str,
-        content: impl Into<Bytes>,
-    ) -> Result<WrittenFile, ClientError> {
+    pub async fn write_file(&self, path: &str, content: impl Into<Bytes>) -> Result<WrittenFile> {
         self.upload(path, body::full(content)).await
     }
 
@@ -40,13 +36,13 @@ impl AgentClient {
         &self,
         path: &str,
         reader: impl AsyncRead + Send + 'static,
-    ) -> Result<WrittenFile, ClientError> {
+    ) -> Result<WrittenFile> {
         let pieces = ReaderStream::with_capacity(reader, READ_SIZE).map_ok(Frame::data);
         self.upload(path, StreamBody::new(pieces).boxed_unsync())
             .await
     }
 
-    async fn upload(&self, path: &str, content: RequestBody) -> Result<WrittenFile, ClientError> {
+    async fn upload(&self, path: &str, content: RequestBody) -> Result<WrittenFile> {
         let progress = Arc::new(Progress::default());
         let watched = WatchedBody {
             content,

@@ -6,7 +6,7 @@ use sandyard_wire::routes::filesystem as route;
 
 use crate::call::within;
 use crate::client::AgentClient;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::stream::MessageStream;
 
 /// Changes in one directory. Dropping it ends the watch.
@@ -17,7 +17,7 @@ pub struct WatchStream {
 
 impl WatchStream {
     /// Waits for the next change. Loses nothing when cancelled.
-    pub async fn next(&mut self) -> Option<Result<FilesystemEvent, ClientError>> {
+    pub async fn next(&mut self) -> Option<Result<FilesystemEvent>> {
         loop {
             match self.messages.next().await? {
                 Ok(WatchDirResponse::Filesystem(event)) => return Some(Ok(event)),
@@ -30,7 +30,7 @@ impl WatchStream {
 
 impl AgentClient {
     /// Watches a directory; every change after this returns is seen.
-    pub async fn watch(&self, request: &WatchRequest) -> Result<WatchStream, ClientError> {
+    pub async fn watch(&self, request: &WatchRequest) -> Result<WatchStream> {
         let call = route::WATCH_DIR;
         within(call, self.limits().call_timeout, async {
             let (mut messages, _) = self.open_stream(call, request, HeaderMap::new()).await?;

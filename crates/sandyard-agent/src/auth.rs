@@ -3,11 +3,11 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{Method, StatusCode};
+use sandyard_wire::query::Query;
 use sandyard_wire::routes::{self, header, query};
 use sandyard_wire::signature::{self, Operation, SignedUrl};
 
 use crate::call::{Call, Origin, Response, plain_error};
-use crate::query::Query;
 
 /// Accepts a request or returns the refusal.
 ///

@@ -1,17 +1,13 @@
 //! One request with its context, and constructors of answers.
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use base64::Engine as _;
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sandyard_wire::http::HttpError;
-use sandyard_wire::routes::{self, content_type, header};
-use sandyard_wire::{Code, ConnectError, Decoder, Frame, frame};
+use sandyard_wire::routes::content_type;
+use sandyard_wire::{Code, ConnectError, frame, request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,9 +18,6 @@ use crate::user::{Account, Accounts};
 
 /// Maximum size of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-
-/// Longer time-outs count as no time-out.
-const MAX_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// An answer.
 pub(crate) type Response = http::Response<Body>;
@@ -62,39 +55,9 @@ impl Call {
         self.headers().get(name)?.to_str().ok()
     }
 
-    /// The number in a header.
-    pub(crate) fn number_header(&self, name: &str) -> Result<Option<u64>, ConnectError> {
-        let Some(value) = self.headers().get(name) else {
-            return Ok(None);
-        };
-        let number = value.to_str().ok().and_then(|text| text.parse().ok());
-        number
-            .map(Some)
-            .ok_or_else(|| ConnectError::invalid_argument(format!("{name} is not a number")))
-    }
-
-    /// The caller's time limit; `None`: without limit.
-    pub(crate) fn timeout(&self) -> Result<Option<Duration>, ConnectError> {
-        let ms = self.number_header(header::CONNECT_TIMEOUT_MS)?;
-        Ok(ms
-            .filter(|&ms| ms > 0)
-            .map(Duration::from_millis)
-            .filter(|timeout| *timeout < MAX_TIMEOUT))
-    }
-
-    /// The silence after which a stream sends a keep-alive.
-    pub(crate) fn keepalive(&self) -> Duration {
-        let requested = self
-            .header(header::KEEPALIVE_PING_INTERVAL)
-            .and_then(|text| text.parse().ok())
-            .filter(|&seconds| seconds > 0);
-        let seconds: u64 = requested.unwrap_or(routes::DEFAULT_KEEPALIVE_SECONDS);
-        Duration::from_secs(seconds).min(MAX_TIMEOUT)
-    }
-
     /// The account on whose behalf the call acts.
     pub(crate) fn account(&self) -> Result<(Account, Accounts), ConnectError> {
-        self.account_of(self.named_user()?)
+        self.account_of(request::named_user(self.headers())?)
     }
 
     /// The account of a user; `None`: the default user.
@@ -107,29 +70,11 @@ impl Call {
         Ok((accounts.find(&name)?.clone(), accounts))
     }
 
-    fn named_user(&self) -> Result<Option<String>, ConnectError> {
-        let Some(value) = self.headers().get(AUTHORIZATION) else {
-            return Ok(None);
-        };
-        let basic = value.to_str().ok().and_then(|text| {
-            let encoded = text.strip_prefix("Basic ")?.trim();
-            base64::engine::general_purpose::STANDARD
-                .decode(encoded)
-                .ok()
-        });
-        // Other credentials are meant for a proxy and name no user.
-        let Some(pair) = basic else { return Ok(None) };
-        let pair = String::from_utf8(pair)
-            .map_err(|_| ConnectError::new(Code::Unauthenticated, "invalid username"))?;
-        let name = pair.split(':').next().unwrap_or_default();
-        Ok(Some(name.to_owned()).filter(|name| !name.is_empty()))
-    }
-
     /// The message of a unary call.
     pub(crate) async fn message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
         self.refuse_encoding(CONTENT_ENCODING.as_str())?;
         let body = self.body.collect(MAX_MESSAGE_BYTES).await?;
-        parse(if body.is_empty() { b"{}" } else { &body })
+        request::parse(if body.is_empty() { b"{}" } else { &body })
     }
 
     /// The one message of a call that is answered by a stream.
@@ -139,16 +84,7 @@ impl Call {
             .body
             .collect(MAX_MESSAGE_BYTES + frame::HEADER_LEN)
             .await?;
-        let mut decoder = Decoder::new(MAX_MESSAGE_BYTES);
-        decoder.push(&body);
-        let bad = |error: frame::FrameError| ConnectError::invalid_argument(error.to_string());
-        match decoder.next_frame().map_err(bad)? {
-            Some(Frame::Message(message)) => parse(&message),
-            Some(Frame::End(_)) | None => {
-                decoder.finish().map_err(bad)?;
-                Err(ConnectError::invalid_argument("the request has no message"))
-            }
-        }
+        request::stream_message(&body, MAX_MESSAGE_BYTES)
     }
 
     fn refuse_encoding(&self, name: &str) -> Result<(), ConnectError> {
@@ -160,12 +96,6 @@ impl Call {
             )),
         }
     }
-}
-
-/// Reads a message.
-pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, ConnectError> {
-    serde_json::from_slice(json)
-        .map_err(|error| ConnectError::invalid_argument(format!("bad message: {error}")))
 }
 
 /// An answer in JSON.

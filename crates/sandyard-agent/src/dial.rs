@@ -9,13 +9,13 @@ use http::StatusCode;
 use http::header::{HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use sandyard_wire::query::Query;
 use sandyard_wire::routes::{DIAL_UPGRADE, query};
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 use tokio::net::TcpStream;
 
 use crate::activity::Counters;
 use crate::call::{Call, Response, plain_error, switch_protocols};
-use crate::query::Query;
 use crate::socket::Socket;
 
 /// How long a connect may take. Loopback answers immediately, unless a full backlog drops the first attempts.

@@ -38,7 +38,6 @@ mod metrics;
 mod path;
 pub mod probe;
 mod process;
-mod query;
 mod ready;
 mod reap;
 mod restart_limit;

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::config::AuthConfig;
 use crate::disabled_users::DisabledUsers;
-use crate::error::AuthError;
+use crate::error::Result;
 use crate::key_cache::KeyCache;
 use crate::lockout::Lockout;
 use crate::password::Passwords;
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
 
 impl Auth {
     /// Opens the authentication over a store. The first server creates the installation's secret.
-    pub async fn open(store: Store, clock: Clock, config: AuthConfig) -> Result<Self, AuthError> {
+    pub async fn open(store: Store, clock: Clock, config: AuthConfig) -> Result<Self> {
         let keys = Keys::open(&store, config.jwt_secret.as_deref()).await?;
         let passwords = Passwords::open(config.password_memory_kib).await?;
         let inner = Inner {

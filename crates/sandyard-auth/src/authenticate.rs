@@ -5,7 +5,7 @@ use sandyard_store::model::{ApiKey, User};
 use tracing::warn;
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Rejection};
+use crate::error::{Rejection, Result};
 use crate::jwt;
 use crate::key_text;
 use crate::secret::sha256_hex;
@@ -17,8 +17,8 @@ impl Auth {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Unauthenticated`] with the reason.
-    pub async fn authenticate(&self, credential: &str) -> Result<Caller, AuthError> {
+    /// [`AuthError::Unauthenticated`](crate::AuthError::Unauthenticated) with the reason.
+    pub async fn authenticate(&self, credential: &str) -> Result<Caller> {
         let credential = credential.trim();
         if credential.is_empty() {
             Err(Rejection::Missing.into())
@@ -36,7 +36,7 @@ impl Auth {
         key_text::is_like(text) || jwt::is_signed(&self.inner.keys.token, text)
     }
 
-    async fn caller_of_token(&self, token: &str) -> Result<Caller, AuthError> {
+    async fn caller_of_token(&self, token: &str) -> Result<Caller> {
         let claims = jwt::read(&self.inner.keys.token, token, self.now_ms())?;
         let (session, user) = self.live_session(&claims.sid).await?;
         if session.owner != claims.sub {
@@ -51,7 +51,7 @@ impl Auth {
         })
     }
 
-    async fn caller_of_key(&self, secret: &str) -> Result<Caller, AuthError> {
+    async fn caller_of_key(&self, secret: &str) -> Result<Caller> {
         let hash = sha256_hex(secret);
         let (key, user) = self.find_key(&hash).await?.ok_or(Rejection::Unknown)?;
         let now_ms = self.now_ms();
@@ -78,7 +78,7 @@ impl Auth {
         })
     }
 
-    async fn find_key(&self, hash: &str) -> Result<Option<(ApiKey, User)>, AuthError> {
+    async fn find_key(&self, hash: &str) -> Result<Option<(ApiKey, User)>> {
         let cache = &self.inner.key_cache;
         let now_ms = self.now_ms();
         let since = match cache.find(hash, now_ms) {

@@ -4,7 +4,7 @@
 //! the store is cached for a moment.
 
 use crate::auth::Auth;
-use crate::error::AuthError;
+use crate::error::Result;
 use crate::short_cache::ShortCache;
 
 /// How long a change by another server may go unnoticed. This server's own is noticed at once.
@@ -30,7 +30,7 @@ impl DisabledUsers {
 
 impl Auth {
     /// Says whether the owner of a sandbox is a disabled user. An owner without an account is not.
-    pub async fn is_disabled(&self, owner: &str) -> Result<bool, AuthError> {
+    pub async fn is_disabled(&self, owner: &str) -> Result<bool> {
         let now_ms = self.now_ms();
         let cache = &self.inner.disabled_users.0;
         let since = match cache.find(owner, now_ms) {

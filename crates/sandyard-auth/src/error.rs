@@ -38,6 +38,9 @@ impl fmt::Display for Rejection {
     }
 }
 
+/// Result of the authentication.
+pub(crate) type Result<T, E = AuthError> = std::result::Result<T, E>;
+
 /// A failure of the authentication.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use sandyard_core::{Role, Scope};
 use sandyard_store::model::NewUser;
 
 use crate::auth::Auth;
-use crate::error::AuthError;
+use crate::error::Result;
 use crate::key_text;
 use crate::keys::NewKey;
 
@@ -17,7 +17,7 @@ const KEY_ID: &str = "first";
 impl Auth {
     /// Creates the user `admin`, without a password, and a key for it. Returns the key the first time only. If several servers start at
     /// once, one of them gets it.
-    pub async fn ensure_admin(&self) -> Result<Option<NewKey>, AuthError> {
+    pub async fn ensure_admin(&self) -> Result<Option<NewKey>> {
         if self.store().meta(META_NAME).await?.is_some() {
             return Ok(None);
         }

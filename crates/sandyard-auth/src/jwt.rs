@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sandyard_core::Role;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{AuthError, Rejection};
+use crate::error::{AuthError, Rejection, Result};
 use crate::secret::MacKey;
 
 /// Longest token that is parsed, in bytes. Issued tokens have about 400.
@@ -39,7 +39,7 @@ struct Header {
 }
 
 /// Signs a token.
-pub(crate) fn sign(key: &MacKey, claims: &Claims) -> Result<String, AuthError> {
+pub(crate) fn sign(key: &MacKey, claims: &Claims) -> Result<String> {
     let claims = serde_json::to_vec(claims).map_err(|error| AuthError::Internal {
         action: "write a token",
         source: Box::new(error),

@@ -3,7 +3,7 @@
 use sandyard_core::Scope;
 use sandyard_store::model::{ApiKey, NewApiKey};
 
-use crate::error::AuthError;
+use crate::error::Result;
 use crate::keys::NewKey;
 use crate::random;
 use crate::secret::sha256_hex;
@@ -29,7 +29,7 @@ pub(crate) fn make(
     scopes: Vec<Scope>,
     created_ms: i64,
     expires_ms: Option<i64>,
-) -> Result<(NewKey, NewApiKey), AuthError> {
+) -> Result<(NewKey, NewApiKey)> {
     let secret = format!("{PREFIX}{}", random::hex_text::<{ DIGITS / 2 }>()?);
     let key = ApiKey {
         id,

@@ -1,12 +1,10 @@
 //! API keys: who may create them, listing and revoking.
 
-use std::fmt;
-
 use sandyard_core::{Caller, Role, Scope};
 use sandyard_store::model::ApiKey;
 
 use crate::auth::Auth;
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 use crate::key_text;
 use crate::random;
 use crate::user_name;
@@ -24,19 +22,13 @@ pub struct NewKey {
     pub secret: String,
 }
 
-impl fmt::Debug for NewKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewKey")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NewKey: key);
 
 /// Says whether a caller may create a key for `owner` with these scopes.
 ///
 /// A caller may create keys for itself, and with the scope `admin` for anybody, but never with a scope that its own credentials do not
 /// have. A key without the scope `admin` creates no keys: they would outlive it.
-pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<(), AuthError> {
+pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<()> {
     if !caller.name.eq_ignore_ascii_case(owner) && !caller.has(Scope::Admin) {
         return Err(AuthError::ForeignKey {
             owner: owner.to_owned(),
@@ -60,7 +52,7 @@ impl Auth {
         name: &str,
         scopes: &[Scope],
         expires_ms: Option<i64>,
-    ) -> Result<NewKey, AuthError> {
+    ) -> Result<NewKey> {
         let now_ms = self.now_ms();
         let scopes = check_scopes(scopes)?;
         check_name(name)?;
@@ -93,7 +85,7 @@ impl Auth {
     }
 
     /// Lists keys, newest first, including revoked ones; only those of `owner`, if given.
-    pub async fn list_keys(&self, owner: Option<&str>) -> Result<Vec<ApiKey>, AuthError> {
+    pub async fn list_keys(&self, owner: Option<&str>) -> Result<Vec<ApiKey>> {
         match owner.map(user_name::parse) {
             None => Ok(self.store().keys(None).await?),
             Some(Some(owner)) => Ok(self.store().keys(Some(&owner)).await?),
@@ -102,7 +94,7 @@ impl Auth {
     }
 
     /// Revokes a key; only one of `owner`, if given.
-    pub async fn revoke_key(&self, id: &str, owner: Option<&str>) -> Result<(), AuthError> {
+    pub async fn revoke_key(&self, id: &str, owner: Option<&str>) -> Result<()> {
         let not_found = || AuthError::KeyNotFound(id.chars().take(MAX_NAME_LEN).collect());
         let owner = match owner {
             Some(owner) => Some(user_name::parse(owner).ok_or_else(not_found)?),
@@ -117,7 +109,7 @@ impl Auth {
     }
 }
 
-fn check_scopes(scopes: &[Scope]) -> Result<Vec<Scope>, AuthError> {
+fn check_scopes(scopes: &[Scope]) -> Result<Vec<Scope>> {
     let mut scopes = scopes.to_vec();
     scopes.sort_unstable();
     scopes.dedup();
@@ -130,7 +122,7 @@ fn check_scopes(scopes: &[Scope]) -> Result<Vec<Scope>, AuthError> {
     Ok(scopes)
 }
 
-fn check_name(name: &str) -> Result<(), AuthError> {
+fn check_name(name: &str) -> Result<()> {
     let is_valid = !name.trim().is_empty()
         && name.len() <= MAX_NAME_LEN
         && !name.chars().any(char::is_control);

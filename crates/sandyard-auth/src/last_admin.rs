@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandyard_core::Role;
 
 use crate::auth::Auth;
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 
 const LEASE: &str = "auth.admins";
 /// How long the check and the change take at most. A server that dies with the lease delays the others that long.
@@ -21,8 +21,8 @@ impl Auth {
     pub(crate) async fn unless_last_admin<T>(
         &self,
         name: &str,
-        change: impl AsyncFnOnce() -> Result<T, AuthError>,
-    ) -> Result<T, AuthError> {
+        change: impl AsyncFnOnce() -> Result<T>,
+    ) -> Result<T> {
         let _mutex = self.inner.admins.lock().await;
         self.take_admins_lease().await?;
         let done = match self.check_not_last_admin(name).await {
@@ -34,7 +34,7 @@ impl Auth {
         done
     }
 
-    async fn check_not_last_admin(&self, name: &str) -> Result<(), AuthError> {
+    async fn check_not_last_admin(&self, name: &str) -> Result<()> {
         let users = self.store().users().await?;
         let mut admins = users
             .iter()
@@ -45,7 +45,7 @@ impl Auth {
         }
     }
 
-    async fn take_admins_lease(&self) -> Result<(), AuthError> {
+    async fn take_admins_lease(&self) -> Result<()> {
         for _ in 0..MAX_ATTEMPTS {
             if self.set_admins_lease(self.now_ms() + LEASE_MS).await? {
                 return Ok(());
@@ -55,7 +55,7 @@ impl Auth {
         Err(AuthError::Busy)
     }
 
-    async fn set_admins_lease(&self, until_ms: i64) -> Result<bool, AuthError> {
+    async fn set_admins_lease(&self, until_ms: i64) -> Result<bool> {
         let holder = &self.inner.holder;
         Ok(self
             .store()

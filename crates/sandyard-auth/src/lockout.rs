@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Semaphore, SemaphorePermit};
 
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 
 /// Most concurrent logins, including those that wait.
 const MAX_LOGINS: usize = 64;
@@ -49,7 +49,7 @@ impl Lockout {
     }
 
     /// Waits for other logins of the name. Fails if too many logins wait.
-    pub(crate) async fn lock(&self, name: &str) -> Result<LoginGuard<'_>, AuthError> {
+    pub(crate) async fn lock(&self, name: &str) -> Result<LoginGuard<'_>> {
         let slot = self
             .slots
             .try_acquire()

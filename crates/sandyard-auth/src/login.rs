@@ -5,7 +5,7 @@ use tracing::warn;
 
 use crate::auth::Auth;
 use crate::config::as_ms;
-use crate::error::{AuthError, Rejection};
+use crate::error::{AuthError, Rejection, Result};
 use crate::session::Tokens;
 use crate::user_name;
 use crate::users::UserView;
@@ -17,18 +17,18 @@ impl Auth {
     ///
     /// [`AuthError::WrongPassword`]; [`AuthError::Locked`] after too many wrong passwords, even for the right one;
     /// [`AuthError::TooManyLogins`] if too many logins wait.
-    pub async fn login(&self, name: &str, password: &str) -> Result<Tokens, AuthError> {
+    pub async fn login(&self, name: &str, password: &str) -> Result<Tokens> {
         let user = self.user_with_password(name, password).await?;
         self.open_session(user).await
     }
 
     /// Checks a password without a login, before a critical operation. Wrong passwords count as at a login.
-    pub async fn check_password(&self, name: &str, password: &str) -> Result<UserView, AuthError> {
+    pub async fn check_password(&self, name: &str, password: &str) -> Result<UserView> {
         let user = self.user_with_password(name, password).await?;
         Ok(UserView::from(&user))
     }
 
-    async fn user_with_password(&self, name: &str, password: &str) -> Result<User, AuthError> {
+    async fn user_with_password(&self, name: &str, password: &str) -> Result<User> {
         // An invalid name is treated like an unknown one, but is neither looked up nor tracked.
         let name = user_name::parse(name).unwrap_or_default();
         let _guard = self.inner.lockout.lock(&name).await?;
@@ -50,7 +50,7 @@ impl Auth {
         }
     }
 
-    fn check_lock(&self, name: &str, user: Option<&User>) -> Result<(), AuthError> {
+    fn check_lock(&self, name: &str, user: Option<&User>) -> Result<()> {
         let until_ms = match user {
             Some(user) => user.locked_until_ms,
             None => self.inner.lockout.unknown_locked_until_ms(name),
@@ -64,7 +64,7 @@ impl Auth {
         }
     }
 
-    async fn count_failure(&self, name: &str) -> Result<AuthError, AuthError> {
+    async fn count_failure(&self, name: &str) -> Result<AuthError> {
         let config = &self.inner.config;
         let now_ms = self.now_ms();
         let until_ms = now_ms.saturating_add(as_ms(config.lock_for));

@@ -1,7 +1,7 @@
 //! Authenticates calls between servers of one store, with a signed token that is valid for a minute.
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Rejection};
+use crate::error::{Rejection, Result};
 use crate::preview;
 
 const LIFE_MS: i64 = 60_000;
@@ -17,7 +17,7 @@ impl Auth {
     }
 
     /// Checks that a call comes from a server of the same store.
-    pub fn check_node(&self, token: &str) -> Result<(), AuthError> {
+    pub fn check_node(&self, token: &str) -> Result<()> {
         let expires_ms = preview::read(&self.inner.keys.node, SUBJECT, token)?;
         let remaining_ms = expires_ms.saturating_sub(self.now_ms());
         if (1..=LIFE_MS + MAX_AHEAD_MS).contains(&remaining_ms) {

@@ -11,7 +11,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 
 const MIN_LEN: usize = 8;
 const MAX_LEN: usize = 1024;
@@ -30,7 +30,7 @@ pub(crate) struct Passwords {
 }
 
 impl Passwords {
-    pub(crate) async fn open(memory_kib: u32) -> Result<Self, AuthError> {
+    pub(crate) async fn open(memory_kib: u32) -> Result<Self> {
         let params =
             Params::new(memory_kib, PASSES, 1, None).map_err(|error| internal(Box::new(error)))?;
         let cores = available_parallelism().map_or(1, NonZero::get);
@@ -45,7 +45,7 @@ impl Passwords {
     }
 
     /// Hashes a new password, after checking its length.
-    pub(crate) async fn hash(&self, password: &str) -> Result<String, AuthError> {
+    pub(crate) async fn hash(&self, password: &str) -> Result<String> {
         if !(MIN_LEN..=MAX_LEN).contains(&password.len()) {
             return Err(AuthError::Invalid {
                 field: "password",
@@ -62,11 +62,7 @@ impl Passwords {
     }
 
     /// Says whether a password matches a hash. Without a hash it does not, which takes as long.
-    pub(crate) async fn is_correct(
-        &self,
-        hash: Option<&str>,
-        password: &str,
-    ) -> Result<bool, AuthError> {
+    pub(crate) async fn is_correct(&self, hash: Option<&str>, password: &str) -> Result<bool> {
         self.checks.fetch_add(1, Ordering::Relaxed);
         let is_possible = hash.is_some() && password.len() <= MAX_LEN;
         let password = if is_possible { password } else { "" }.to_owned();
@@ -91,7 +87,7 @@ impl Passwords {
     async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
-    ) -> Result<T, AuthError> {
+    ) -> Result<T> {
         let slot = Arc::clone(&self.slots)
             .acquire_owned()
             .await

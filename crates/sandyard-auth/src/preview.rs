@@ -3,7 +3,7 @@
 use sandyard_core::SandboxId;
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Rejection};
+use crate::error::{Rejection, Result};
 use crate::secret::MacKey;
 
 /// Longest token that is parsed, in bytes. Issued tokens have 57.
@@ -17,12 +17,7 @@ impl Auth {
     }
 
     /// Checks that a token is for this port of this sandbox and has not expired.
-    pub fn check_preview(
-        &self,
-        token: &str,
-        sandbox_id: &SandboxId,
-        port: u16,
-    ) -> Result<(), AuthError> {
+    pub fn check_preview(&self, token: &str, sandbox_id: &SandboxId, port: u16) -> Result<()> {
         let subject = format!("{sandbox_id}:{port}");
         let expires_ms = read(&self.inner.keys.preview, &subject, token)?;
         if expires_ms <= self.now_ms() {

@@ -3,7 +3,7 @@
 //! The signature tells an old token from a forged one. The use of an old token means that it was copied, and ends the session. A forged
 //! token must not end it.
 
-use crate::error::{AuthError, Rejection};
+use crate::error::{Rejection, Result};
 use crate::random;
 use crate::secret::MacKey;
 
@@ -11,7 +11,7 @@ use crate::secret::MacKey;
 const MAX_LEN: usize = 200;
 
 /// Creates a token for a session.
-pub(crate) fn make(key: &MacKey, session_id: &str) -> Result<String, AuthError> {
+pub(crate) fn make(key: &MacKey, session_id: &str) -> Result<String> {
     let signed = format!("sr_{session_id}_{}", random::hex_text::<20>()?);
     let signature = key.sign(signed.as_bytes());
     Ok(format!("{signed}_{signature}"))

@@ -11,7 +11,7 @@ use hmac::{Hmac, Mac};
 use sandyard_store::Store;
 use sha2::{Digest, Sha256};
 
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 use crate::random;
 
 /// The name of the secret in the store.
@@ -36,7 +36,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Reads the installation's secret, or creates it. `jwt_secret`, if given, signs the access tokens instead.
-    pub(crate) async fn open(store: &Store, jwt_secret: Option<&str>) -> Result<Self, AuthError> {
+    pub(crate) async fn open(store: &Store, jwt_secret: Option<&str>) -> Result<Self> {
         let stored = store
             .meta_or_insert(META_NAME, &random::hex_text::<32>()?)
             .await?;
@@ -44,7 +44,7 @@ impl Keys {
     }
 
     /// Derives the keys from the installation's secret.
-    pub(crate) fn from_secrets(stored: &str, jwt_secret: Option<&str>) -> Result<Self, AuthError> {
+    pub(crate) fn from_secrets(stored: &str, jwt_secret: Option<&str>) -> Result<Self> {
         if stored.len() < MIN_LEN {
             return Err(AuthError::BadSecret {
                 name: META_NAME,

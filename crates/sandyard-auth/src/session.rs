@@ -7,15 +7,13 @@
 //!               └─ refresh_ttl without a refresh ──► expired
 //! ```
 
-use std::fmt;
-
 use sandyard_core::Caller;
 use sandyard_store::model::{Session, User};
 use tracing::warn;
 
 use crate::auth::Auth;
 use crate::config::as_ms;
-use crate::error::{AuthError, Rejection};
+use crate::error::{AuthError, Rejection, Result};
 use crate::jwt::{self, Claims};
 use crate::random;
 use crate::refresh_token;
@@ -36,19 +34,12 @@ pub struct Tokens {
     pub user: UserView,
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens")
-            .field("expires_ms", &self.expires_ms)
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Tokens: expires_ms, user);
 
 impl Auth {
     /// Exchanges a refresh token for new tokens of the same session. It is valid once; using an old one ends the session, because two
     /// parties have it.
-    pub async fn refresh(&self, refresh_token: &str) -> Result<Tokens, AuthError> {
+    pub async fn refresh(&self, refresh_token: &str) -> Result<Tokens> {
         let keys = &self.inner.keys;
         let session_id = refresh_token::session_of(&keys.refresh, refresh_token)?;
         let (session, user) = self.live_session(session_id).await?;
@@ -73,7 +64,7 @@ impl Auth {
     }
 
     /// Ends the caller's session.
-    pub async fn logout(&self, caller: &Caller) -> Result<(), AuthError> {
+    pub async fn logout(&self, caller: &Caller) -> Result<()> {
         let session_id = caller
             .via
             .strip_prefix("session:")
@@ -85,7 +76,7 @@ impl Auth {
     }
 
     /// Ends all sessions of a user. Returns how many. Keys stay valid.
-    pub async fn logout_everywhere(&self, name: &str) -> Result<u64, AuthError> {
+    pub async fn logout_everywhere(&self, name: &str) -> Result<u64> {
         let Some(name) = user_name::parse(name) else {
             return Ok(0);
         };
@@ -96,7 +87,7 @@ impl Auth {
     }
 
     /// Opens a session for a user whose password was correct.
-    pub(crate) async fn open_session(&self, user: User) -> Result<Tokens, AuthError> {
+    pub(crate) async fn open_session(&self, user: User) -> Result<Tokens> {
         let id = random::hex_text::<16>()?;
         let refresh_token = refresh_token::make(&self.inner.keys.refresh, &id)?;
         let session = Session {
@@ -118,7 +109,7 @@ impl Auth {
     }
 
     /// Finds a valid session and its user.
-    pub(crate) async fn live_session(&self, id: &str) -> Result<(Session, User), AuthError> {
+    pub(crate) async fn live_session(&self, id: &str) -> Result<(Session, User)> {
         let (session, user) = self.store().session(id).await?.ok_or(Rejection::Unknown)?;
         if session.revoked_ms.is_some() {
             return Err(Rejection::Revoked.into());
@@ -132,12 +123,7 @@ impl Auth {
         Ok((session, user))
     }
 
-    fn tokens(
-        &self,
-        user: &User,
-        session_id: &str,
-        refresh_token: String,
-    ) -> Result<Tokens, AuthError> {
+    fn tokens(&self, user: &User, session_id: &str, refresh_token: String) -> Result<Tokens> {
         let now_ms = self.now_ms();
         let exp = now_ms.saturating_add(as_ms(self.inner.config.token_ttl)) / 1000;
         let claims = Claims {

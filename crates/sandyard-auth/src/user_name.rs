@@ -2,7 +2,7 @@
 
 use sandyard_core::Caller;
 
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 
 /// Longest name, in bytes.
 const MAX_LEN: usize = 63;
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Option<String> {
 }
 
 /// Parses the name of a new user. The names of built-in callers are reserved: a user with such a name would own their sandboxes.
-pub(crate) fn parse_new(text: &str) -> Result<String, AuthError> {
+pub(crate) fn parse_new(text: &str) -> Result<String> {
     let name = parse(text).ok_or(AuthError::Invalid {
         field: "name",
         detail: "must have 1 to 63 letters, digits, dots, dashes and underscores, and must begin with a letter or digit",

@@ -5,7 +5,7 @@ use sandyard_store::model::{NewUser, User, UserPatch};
 use serde::Serialize;
 
 use crate::auth::Auth;
-use crate::error::AuthError;
+use crate::error::{AuthError, Result};
 use crate::user_name;
 
 /// A user, without secrets.
@@ -60,7 +60,7 @@ impl Auth {
         password: Option<&str>,
         role: Role,
         max_sandboxes: Option<i64>,
-    ) -> Result<UserView, AuthError> {
+    ) -> Result<UserView> {
         let name = user_name::parse_new(name)?;
         check_quota(max_sandboxes)?;
         let password_hash = match password {
@@ -83,22 +83,18 @@ impl Auth {
     }
 
     /// Finds a user.
-    pub async fn user(&self, name: &str) -> Result<UserView, AuthError> {
+    pub async fn user(&self, name: &str) -> Result<UserView> {
         Ok(UserView::from(&self.existing_user(name).await?))
     }
 
     /// Lists users by name.
-    pub async fn list_users(&self) -> Result<Vec<UserView>, AuthError> {
+    pub async fn list_users(&self) -> Result<Vec<UserView>> {
         let users = self.store().users().await?;
         Ok(users.iter().map(UserView::from).collect())
     }
 
     /// Changes a user. Fails if that would leave no enabled admin.
-    pub async fn update_user(
-        &self,
-        name: &str,
-        change: &UserChange,
-    ) -> Result<UserView, AuthError> {
+    pub async fn update_user(&self, name: &str, change: &UserChange) -> Result<UserView> {
         check_quota(change.max_sandboxes.flatten())?;
         let user = self.existing_user(name).await?;
         let patch = UserPatch {
@@ -126,7 +122,7 @@ impl Auth {
     }
 
     /// Deletes a user with its keys and sessions, unless it is the last enabled admin. Its sandboxes stay.
-    pub async fn delete_user(&self, name: &str) -> Result<(), AuthError> {
+    pub async fn delete_user(&self, name: &str) -> Result<()> {
         let user = self.existing_user(name).await?;
         let delete = async || Ok(self.store().delete_user(&user.name).await?);
         let is_found = self.unless_last_admin(&user.name, delete).await?;
@@ -140,7 +136,7 @@ impl Auth {
     }
 
     /// Sets a user's password, and ends its sessions and its lock-out.
-    pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AuthError> {
+    pub async fn set_password(&self, name: &str, password: &str) -> Result<()> {
         let user = self.existing_user(name).await?;
         let patch = UserPatch {
             password_hash: Some(self.inner.passwords.hash(password).await?),
@@ -154,14 +150,14 @@ impl Auth {
         Ok(())
     }
 
-    pub(crate) async fn existing_user(&self, name: &str) -> Result<User, AuthError> {
+    pub(crate) async fn existing_user(&self, name: &str) -> Result<User> {
         let not_found = || AuthError::UserNotFound(name.chars().take(63).collect());
         let name = user_name::parse(name).ok_or_else(not_found)?;
         self.store().user(&name).await?.ok_or_else(not_found)
     }
 }
 
-fn check_quota(max_sandboxes: Option<i64>) -> Result<(), AuthError> {
+fn check_quota(max_sandboxes: Option<i64>) -> Result<()> {
     if max_sandboxes.is_some_and(|max| max < 0) {
         return Err(AuthError::Invalid {
             field: "max_sandboxes",

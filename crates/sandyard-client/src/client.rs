@@ -157,13 +157,7 @@ impl fmt::Debug for Client {
     }
 }
 
-impl fmt::Debug for ClientConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConfig")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ClientConfig: url);
 
 fn parse_url(text: &str) -> Result<Url> {
     let invalid = |problem: String| ClientError::Address {

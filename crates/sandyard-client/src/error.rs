@@ -41,13 +41,9 @@ pub struct PartialOutput {
 
 #[derive(Deserialize, Default)]
 struct Body {
-    #[serde(default)]
     detail: Option<serde_json::Value>,
-    #[serde(default)]
     code: Option<serde_json::Value>,
-    #[serde(default)]
     hint: Option<String>,
-    #[serde(default)]
     field: Option<String>,
 }
 
@@ -133,6 +129,16 @@ pub enum ClientError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The server speaks the other one of HTTP and HTTPS.
+    #[error("the server at `{url}` speaks {spoken}")]
+    WrongScheme {
+        /// Address of the server.
+        url: String,
+        /// What the server speaks: `plain HTTP` or `HTTPS`.
+        spoken: &'static str,
+        /// Address with the right scheme.
+        right_url: String,
+    },
     /// The connection broke during an operation.
     #[error("the connection failed while {operation}")]
     Connection {
@@ -174,6 +180,9 @@ impl ClientError {
         url: &str,
         source: Box<dyn std::error::Error + Send + Sync>,
     ) -> Self {
+        if let Some(wrong) = Self::wrong_scheme(url, &*source) {
+            return wrong;
+        }
         let url = url.to_owned();
         // The HTTP library hides the type of a TLS error, so its text decides.
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*source);
@@ -184,6 +193,40 @@ impl ClientError {
             cause = error.source();
         }
         Self::Unreachable { url, source }
+    }
+
+    /// Whether a failure means that the server speaks the other one of HTTP and HTTPS.
+    pub(crate) fn wrong_scheme(
+        url: &str,
+        source: &(dyn std::error::Error + 'static),
+    ) -> Option<Self> {
+        // What an HTTP server says to a TLS handshake, and a TLS server to an HTTP request.
+        let (scheme, rest) = url.split_once("://")?;
+        let (signs, spoken, right) = match scheme {
+            "https" => (
+                ["InvalidContentType", "corrupt message"],
+                "plain HTTP",
+                "http",
+            ),
+            _ => (
+                ["invalid HTTP version", "InvalidHttpVersion"],
+                "HTTPS",
+                "https",
+            ),
+        };
+        let mut cause = Some(source);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if signs.iter().any(|sign| text.contains(sign)) {
+                return Some(Self::WrongScheme {
+                    url: url.to_owned(),
+                    spoken,
+                    right_url: format!("{right}://{rest}"),
+                });
+            }
+            cause = error.source();
+        }
+        None
     }
 
     /// Error response of the server, if there was one.
@@ -267,6 +310,24 @@ mod tests {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let error = ClientError::not_connected(url, Box::new(refused));
         assert!(error.is_unreachable(), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_speaks_the_other_scheme_is_recognised() {
+        for (url, text, right) in [
+            (
+                "https://a:1",
+                "received corrupt message of type InvalidContentType",
+                "http://a:1",
+            ),
+            ("http://a:1", "invalid HTTP version parsed", "https://a:1"),
+        ] {
+            let error = ClientError::not_connected(url, text.into());
+            let ClientError::WrongScheme { right_url, .. } = error else {
+                panic!("{error}")
+            };
+            assert_eq!(right_url, right);
+        }
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod reconnect;
 mod session;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -93,13 +92,7 @@ impl ExecRequest {
     }
 }
 
-impl fmt::Debug for ExecRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExecRequest")
-            .field("tty", &self.tty)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ExecRequest: tty);
 
 /// Running command.
 #[derive(Debug)]

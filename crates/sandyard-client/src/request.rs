@@ -103,7 +103,8 @@ impl Client {
         if is_connect {
             ClientError::not_connected(self.url(), source)
         } else {
-            ClientError::Connection { operation, source }
+            let wrong_scheme = ClientError::wrong_scheme(self.url(), &*source);
+            wrong_scheme.unwrap_or(ClientError::Connection { operation, source })
         }
     }
 

@@ -36,6 +36,7 @@ pub use kind::Kind;
 pub use kind::network::Network;
 pub use kind::sealing_key::SealingKey;
 pub use load::{Loaded, load};
+pub use nearest::nearest;
 pub use problem::{Problem, Problems};
 pub use secret::Secret;
 pub use setting::{ProviderSettings, Section, Setting};

@@ -1,9 +1,9 @@
 //! The known name somebody probably meant.
 
-/// Finds the name nearest to `given`, if any is near enough to be worth suggesting.
+/// Finds the name nearest to `input`, if any is near enough to be worth suggesting.
 ///
 /// A name with the right last part in the wrong section comes first: that is a misplaced setting, not a misspelt one.
-pub(crate) fn nearest<'a>(input: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(input: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let input = input.to_lowercase();
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let mut best: Option<(usize, &str)> = None;

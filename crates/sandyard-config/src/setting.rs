@@ -30,26 +30,35 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A setting without variables, flag and example, which the methods below add.
-    pub const fn new(
-        key: &'static str,
-        kind: Kind,
-        default: &'static str,
-        doc: &'static str,
-    ) -> Self {
+    /// A setting with only a key and a kind; the methods below add the rest.
+    pub const fn new(key: &'static str, kind: Kind) -> Self {
         Self {
             key,
             former_key: None,
             env: &[],
             flag: None,
             kind,
-            default,
+            default: "",
             when_unset: "none",
             example: "",
             secret: false,
             required: false,
-            doc,
+            doc: "",
         }
+    }
+
+    /// Sets the value that counts without another one.
+    #[must_use]
+    pub const fn default(mut self, value: &'static str) -> Self {
+        self.default = value;
+        self
+    }
+
+    /// Says what it is for, with its unit and bounds.
+    #[must_use]
+    pub const fn doc(mut self, text: &'static str) -> Self {
+        self.doc = text;
+        self
     }
 
     /// Adds variables of other programs that it is read from too, strongest first.

@@ -26,8 +26,10 @@ impl Role {
     }
 }
 
-/// Permission of a key: `read` views sandboxes, `use` runs commands and accesses files, `manage` creates, changes
-/// and deletes, `admin` administers the server. Scopes do not include each other: list all that the key needs.
+/// Permission of a key.
+///
+/// `read` views sandboxes, `use` runs commands and accesses files, `manage` creates, changes and deletes, `admin` administers the
+/// server. Scopes do not include each other: list all that the key needs.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]

@@ -3,6 +3,7 @@
 //! - [`bounds`]: longest names, texts and maps of a request
 //! - [`caller`]: who makes a request, and what that caller may do
 //! - [`clock`]: the time, passed in as a value
+//! - [`debug_fields`]: `Debug` of types that hold secrets
 //! - [`error_kind`]: the registry of failures
 //! - [`id`]: the id of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
@@ -18,6 +19,7 @@
 pub mod bounds;
 pub mod caller;
 pub mod clock;
+mod debug;
 pub mod error_kind;
 pub mod id;
 pub mod limits;
@@ -27,6 +29,7 @@ pub mod random;
 pub mod size;
 pub mod state;
 pub mod status;
+pub mod time_span;
 pub mod token_bucket;
 
 pub use caller::{Caller, Role, Scope};

@@ -114,8 +114,10 @@ mod tests {
     use super::*;
 
     fn sample() -> Report {
-        let good = Check::ok("short", "gives a", Need::Required, "seen");
-        let bad = Check::ok("a-longer-name", "gives b", Need::Recommended, "");
+        let good = Check::ok("short", Need::Required)
+            .purpose("gives a")
+            .detail("seen");
+        let bad = Check::ok("a-longer-name", Need::Recommended).purpose("gives b");
         Report::of(Mode::Root, vec![good, bad.missing("not seen", "sudo do")])
     }
 
@@ -135,8 +137,12 @@ mod tests {
 
     #[test]
     fn same_fix_is_written_once() {
-        let one = Check::ok("one", "a", Need::Optional, "").missing("", "sudo do");
-        let two = Check::ok("two", "b", Need::Optional, "").missing("", "sudo do");
+        let one = Check::ok("one", Need::Optional)
+            .purpose("a")
+            .missing("", "sudo do");
+        let two = Check::ok("two", Need::Optional)
+            .purpose("b")
+            .missing("", "sudo do");
         let text = render(&Report::of(Mode::User, vec![one, two]), Style::Plain);
         assert_eq!(text.matches("sudo do").count(), 1);
         assert!(text.contains("fix: same as for one"), "{text}");

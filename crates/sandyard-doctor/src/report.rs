@@ -105,15 +105,27 @@ impl Report {
 
 impl Check {
     /// A feature that works; the other constructors start from it.
-    pub(crate) fn ok(name: &str, purpose: &str, needed: Need, detail: impl Into<String>) -> Self {
+    pub(crate) fn ok(name: &str, needed: Need) -> Self {
         Self {
             name: name.to_owned(),
-            purpose: purpose.to_owned(),
+            purpose: String::new(),
             needed,
             status: Status::Ok,
-            detail: detail.into(),
+            detail: String::new(),
             fix: None,
         }
+    }
+
+    /// Says what the feature gives the user.
+    pub(crate) fn purpose(mut self, purpose: &str) -> Self {
+        self.purpose = purpose.to_owned();
+        self
+    }
+
+    /// Says what was found.
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
     }
 
     pub(crate) fn missing(self, detail: impl Into<String>, fix: impl Into<String>) -> Self {
@@ -142,7 +154,7 @@ mod tests {
     fn verdict(checks: &[(Need, Status)]) -> Verdict {
         let checks = checks.iter().map(|(need, status)| Check {
             status: *status,
-            ..Check::ok("a", "b", *need, "c")
+            ..Check::ok("a", *need).purpose("b").detail("c")
         });
         Report::of(Mode::Root, checks.collect()).verdict
     }
@@ -166,8 +178,9 @@ mod tests {
 
     #[test]
     fn json_has_this_shape() {
-        let check =
-            Check::ok("user-namespaces", "isolation", Need::Required, "").missing("no", "do");
+        let check = Check::ok("user-namespaces", Need::Required)
+            .purpose("isolation")
+            .missing("no", "do");
         let json = serde_json::to_string(&Report::of(Mode::User, vec![check])).unwrap();
         assert_eq!(
             json,

@@ -124,7 +124,6 @@ pub struct Hello {
     #[serde(default)]
     pub program: String,
     /// Port of its sandboxes' tool server; `None`: they have none.
-    #[serde(default)]
     pub tools_port: Option<u16>,
     /// Process id of the launcher.
     pub launcher_pid: i32,
@@ -144,10 +143,8 @@ pub struct Hello {
     /// The highest limits that users may ask for: the operator's setting, else derived from the host.
     pub max_limits: Limits,
     /// Limits that nobody may exceed.
-    #[serde(default)]
     pub hard_limits: Option<Limits>,
     /// Memory to keep free for the host, in bytes; `None`: a share of the host's memory.
-    #[serde(default)]
     pub memory_reserve: Option<u64>,
 }
 

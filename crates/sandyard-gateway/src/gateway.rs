@@ -1,10 +1,10 @@
 //! The handle: attached sandboxes and their grants.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use rustix::process::{Resource, Rlimit};
 use sandyard_agent_client::Endpoint;
 use sandyard_core::network::{Flow, NetworkGrant, OperatorRules};
@@ -114,7 +114,7 @@ impl Gateway {
     /// `key` is the caller's key of the sandbox, `endpoint` its agent. Returns immediately; the gateway connects to the agent in
     /// the background, and reconnects until [`Gateway::detach`].
     pub fn attach(&self, key: &str, endpoint: Endpoint, grant: NetworkGrant) {
-        let mut attached = self.attached();
+        let mut attached = self.attached.lock();
         if let Some(current) = attached.get(key)
             && current.endpoint == endpoint
         {
@@ -147,19 +147,20 @@ impl Gateway {
 
     /// Detaches a sandbox; its flows end.
     pub fn detach(&self, key: &str) {
-        self.attached().remove(key);
+        self.attached.lock().remove(key);
     }
 
     /// Detaches all sandboxes that were attached before `since` and are not among `keys`: others may have removed them.
     pub fn retain<'a>(&self, since: Instant, keys: impl IntoIterator<Item = &'a str>) {
         let keys: HashSet<&str> = keys.into_iter().collect();
-        self.attached()
+        self.attached
+            .lock()
             .retain(|key, known| known.since >= since || keys.contains(key.as_str()));
     }
 
     /// Ends all flows and waits a moment for their records.
     pub async fn shut_down(&self) {
-        self.attached().clear();
+        self.attached.lock().clear();
         self.inner.flows.close();
         if tokio::time::timeout(END_WITHIN, self.inner.flows.wait())
             .await
@@ -173,16 +174,12 @@ impl Gateway {
     /// The number of attached sandboxes, and of open connections.
     pub fn counts(&self) -> (usize, usize) {
         let open = self.inner.max_connections - self.inner.connections.available_permits();
-        (self.attached().len(), open)
+        (self.attached.lock().len(), open)
     }
 
     #[cfg(test)]
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
-    }
-
-    fn attached(&self) -> std::sync::MutexGuard<'_, HashMap<String, Attached>> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -224,10 +221,7 @@ impl Drop for Attached {
 impl Inner {
     /// The operator's rules at this moment.
     pub(crate) fn operator_rules(&self) -> Arc<OperatorRules> {
-        let operator_rules = self
-            .operator_rules
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let operator_rules = self.operator_rules.read();
         operator_rules.clone()
     }
 
@@ -238,10 +232,7 @@ impl Inner {
 
     /// The connection slots of an owner.
     fn owner_connections(&self, owner: &str) -> Arc<Semaphore> {
-        let mut slots = self
-            .owner_connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.owner_connections.lock();
         if let Some(existing) = slots.get(owner).and_then(Weak::upgrade) {
             return existing;
         }
@@ -260,7 +251,7 @@ impl Inner {
                 _ = flush.tick() => self.recorder.flush(),
                 _ = addresses.tick() => {
                     let operator_rules = Arc::new(operator_rules(&self.settings));
-                    *self.operator_rules.write().unwrap_or_else(PoisonError::into_inner) = operator_rules;
+                    *self.operator_rules.write() = operator_rules;
                 }
             }
         }
@@ -295,8 +286,4 @@ fn descriptors() -> usize {
     usize::try_from(available).unwrap_or(usize::MAX)
 }
 
-impl fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Gateway);

@@ -1,8 +1,8 @@
 //! Token buckets that several tasks share.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_core::TokenBucket;
 use tokio::time::Instant;
 
@@ -18,18 +18,14 @@ impl Bucket {
 
     /// Takes a token if there is one.
     pub(crate) fn try_take(&self) -> bool {
-        self.lock().try_take(now())
+        self.0.lock().try_take(now())
     }
 
     /// Takes tokens for what was used already. Returns how long to wait before using more.
     pub(crate) fn charge(&self, tokens: usize) -> Option<Duration> {
-        let (mut bucket, now) = (self.lock(), now());
+        let (mut bucket, now) = (self.0.lock(), now());
         bucket.charge(tokens as f64, now);
         Some(bucket.time_until(0.0, now)).filter(|wait| !wait.is_zero())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_core::SandboxId;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
 use tokio::sync::mpsc;
@@ -83,7 +83,7 @@ impl Recorder {
             denial: flow.denial.clone(),
         };
         {
-            let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut repeated = self.repeated.lock();
             if let Some(sum) = repeated.get_mut(&key) {
                 sum.count += flow.count;
                 sum.sent_bytes += flow.sent_bytes;
@@ -110,11 +110,11 @@ impl Recorder {
     /// Reports what was counted since the last call. Called every [`FLUSH_INTERVAL`].
     pub(crate) fn flush(&self) {
         let counted = {
-            let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut repeated = self.repeated.lock();
             std::mem::take(&mut *repeated)
         };
         let surplus = {
-            let mut surplus = self.surplus.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut surplus = self.surplus.lock();
             std::mem::take(&mut *surplus)
         };
         let counted = counted.into_values().filter(|flow| flow.count > 0);
@@ -131,7 +131,7 @@ impl Recorder {
     }
 
     fn count_surplus(&self, flow: Flow) {
-        let mut surplus = self.surplus.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut surplus = self.surplus.lock();
         let count = flow.count;
         let sum = surplus
             .entry(flow.sandbox_id.clone())

@@ -1,9 +1,10 @@
 //! The state of one sandbox.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use sandyard_agent_client::Closer;
 use sandyard_core::Clock;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, NetworkGrant, Protocol};
@@ -83,13 +84,13 @@ impl Sandbox {
 
     /// The current grant.
     pub(crate) fn grant(&self) -> Arc<NetworkGrant> {
-        let grant = self.grant.read().unwrap_or_else(PoisonError::into_inner);
+        let grant = self.grant.read();
         grant.clone()
     }
 
     /// Replaces the grant; flows that it no longer allows end.
     pub(crate) fn set_grant(&self, grant: NetworkGrant) {
-        *self.grant.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(grant);
+        *self.grant.write() = Arc::new(grant);
         self.changes.send_modify(|count| *count += 1);
     }
 

@@ -1,6 +1,5 @@
 //! The operator's settings.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -68,18 +67,8 @@ impl GatewaySettings {
     }
 }
 
-impl fmt::Debug for GatewaySettings {
-    /// A proxy's URL may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GatewaySettings")
-            .field("folder", &self.folder)
-            .field("reachable", &self.reachable)
-            .field("denied", &self.denied)
-            .field("nameservers", &self.nameservers)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
+// A proxy's URL may hold a password.
+sandyard_core::debug_fields!(GatewaySettings: folder, reachable, denied, nameservers, limits);
 
 /// Why the gateway cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -114,8 +114,8 @@ impl Check {
         self
     }
 
-    /// Says what it does.
-    pub(crate) const fn tries(mut self, attempt_text: &'static str) -> Self {
+    /// Says what it attempts.
+    pub(crate) const fn attempts(mut self, attempt_text: &'static str) -> Self {
         self.attempt_text = attempt_text;
         self
     }

@@ -1,6 +1,6 @@
 //! The provider's calls. Each passes the script of the test before and after its work.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_agent_client::AgentClient;
@@ -25,16 +25,16 @@ impl FakeProvider {
         subject: &str,
         work: impl FnOnce(&mut World) -> Result<T>,
     ) -> Result<T> {
-        let plan = self.script().enter(verb, subject);
+        let plan = self.shared.script.lock().enter(verb, subject);
         plan.apply(Moment::Before).await?;
         self.require(verb)?;
-        let done = work(&mut self.world())?;
+        let done = work(&mut self.shared.world.lock())?;
         plan.apply(Moment::After).await?;
         Ok(done)
     }
 
     fn has_agents(&self) -> bool {
-        self.agent.is_some() || self.world().agents.is_some()
+        self.agent.is_some() || self.shared.world.lock().agents.is_some()
     }
 
     /// The agent shared by all instances, or that of this machine.
@@ -85,8 +85,7 @@ impl Provider for FakeProvider {
     }
 
     fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        let flows = self.shared.flows_out.lock();
-        flows.unwrap_or_else(PoisonError::into_inner).take()
+        self.shared.flows_out.lock().take()
     }
 }
 

@@ -26,8 +26,9 @@ mod volumes;
 mod world;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_core::{Clock, SandboxId, SandboxState};
@@ -105,7 +106,7 @@ impl FakeProvider {
     /// Uses the test's clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        self.world().clock = clock;
+        self.shared.world.lock().clock = clock;
         self
     }
 
@@ -131,7 +132,7 @@ impl FakeProvider {
     /// # Panics
     /// When the instances have no agents: only those of [`FakeProvider::for_users`] run commands.
     pub fn add_rule(&self, rule: Rule) -> Result<(), regex::Error> {
-        let world = self.world();
+        let world = self.shared.world.lock();
         let agents = world.agents.as_ref().expect("the instances have agents");
         agents.add_rule(rule)
     }
@@ -143,48 +144,51 @@ impl FakeProvider {
 
     /// Makes the `nth` call of `verb` from now fail before it does anything. The next call has number 1.
     pub fn fail_nth(&self, verb: Verb, nth: usize, kind: ProviderErrorKind) {
-        self.script().fail(verb, nth, Moment::Before, kind);
+        self.shared
+            .script
+            .lock()
+            .fail(verb, nth, Moment::Before, kind);
     }
 
     /// Makes the next call of `verb` do its work and then fail, as if the answer were lost.
     pub fn lose_next_answer(&self, verb: Verb, kind: ProviderErrorKind) {
-        self.script().fail(verb, 1, Moment::After, kind);
+        self.shared.script.lock().fail(verb, 1, Moment::After, kind);
     }
 
     /// Sets whether the provider can be reached. While it cannot, all calls fail as `Unavailable`.
     pub fn set_reachable(&self, is_reachable: bool) {
-        self.script().is_down = !is_reachable;
+        self.shared.script.lock().is_down = !is_reachable;
     }
 
     /// Holds calls of `verb` before they do anything, until the gate is released or dropped.
     pub fn hold(&self, verb: Verb) -> Gate {
-        self.script().hold(verb, Moment::Before)
+        self.shared.script.lock().hold(verb, Moment::Before)
     }
 
     /// Holds calls of `verb` after their work and before their answer.
     pub fn hold_answer(&self, verb: Verb) -> Gate {
-        self.script().hold(verb, Moment::After)
+        self.shared.script.lock().hold(verb, Moment::After)
     }
 
     /// Delays every call of `verb`, by tokio's clock.
     pub fn delay(&self, verb: Verb, by: std::time::Duration) {
-        self.script().delays.insert(verb, by);
+        self.shared.script.lock().delays.insert(verb, by);
     }
 
     /// All calls so far, failed ones included, in order of arrival.
     pub fn calls(&self) -> Vec<Call> {
-        self.script().calls.clone()
+        self.shared.script.lock().calls.clone()
     }
 
     /// Number of calls of `verb`.
     pub fn count(&self, verb: Verb) -> usize {
-        let calls = &self.script().calls;
+        let calls = &self.shared.script.lock().calls;
         calls.iter().filter(|call| call.verb == verb).count()
     }
 
     /// All instances, including foreign ones.
     pub fn instances(&self) -> Vec<Instance> {
-        let world = self.world();
+        let world = self.shared.world.lock();
         world
             .instances
             .values()
@@ -194,7 +198,7 @@ impl FakeProvider {
 
     /// The spec that an instance was created from.
     pub fn spec_of(&self, id: &str) -> Option<InstanceSpec> {
-        let world = self.world();
+        let world = self.shared.world.lock();
         world
             .instances
             .get(id)
@@ -203,17 +207,17 @@ impl FakeProvider {
 
     /// Number of ready instances of the last `keep_ready`.
     pub fn ready(&self) -> usize {
-        self.world().ready
+        self.shared.world.lock().ready
     }
 
     /// All volumes.
     pub fn volumes(&self) -> Vec<VolumeSpec> {
-        self.world().volumes.values().cloned().collect()
+        self.shared.world.lock().volumes.values().cloned().collect()
     }
 
     /// Ends an instance's processes without a request.
     pub fn vanish(&self, id: &str) {
-        let mut world = self.world();
+        let mut world = self.shared.world.lock();
         if let Some(instance) = world.instances.get_mut(id)
             && instance.state.is_live()
         {
@@ -225,12 +229,12 @@ impl FakeProvider {
 
     /// Removes an instance with its files, as a lost disk does.
     pub fn lose(&self, id: &str) {
-        self.world().remove(id);
+        self.shared.world.lock().remove(id);
     }
 
     /// Adds an instance of another installation: no call may list or change it.
     pub fn add_foreign_instance(&self) -> String {
-        self.world().add(World::unowned_spec(), false)
+        self.shared.world.lock().add(World::unowned_spec(), false)
     }
 
     /// Adds an orphan: an instance of a sandbox that has no row.
@@ -239,7 +243,7 @@ impl FakeProvider {
             sandbox_id,
             ..World::unowned_spec()
         };
-        self.world().add(spec, true)
+        self.shared.world.lock().add(spec, true)
     }
 
     /// Reports a connection attempt of a sandbox.
@@ -253,22 +257,12 @@ impl FakeProvider {
 
     /// Sets the limitations that `set_network` returns from now on.
     pub fn set_unenforced(&self, limitations: Vec<String>) {
-        self.world().unenforced = limitations;
+        self.shared.world.lock().unenforced = limitations;
     }
 
     /// The last network grant of an instance; `None` once its processes ended.
     pub fn grant(&self, id: &str) -> Option<NetworkGrant> {
-        self.world().grants.get(id).cloned()
-    }
-
-    fn world(&self) -> MutexGuard<'_, World> {
-        let world = self.shared.world.lock();
-        world.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn script(&self) -> MutexGuard<'_, Script> {
-        let script = self.shared.script.lock();
-        script.unwrap_or_else(PoisonError::into_inner)
+        self.shared.world.lock().grants.get(id).cloned()
     }
 }
 

@@ -37,7 +37,7 @@ impl FakeProvider {
     pub fn for_users(config: &FakeConfig) -> Result<Self, RulesError> {
         let fake = Self::new();
         {
-            let mut world = fake.world();
+            let mut world = fake.shared.world.lock();
             world.agents = Some(Agents::new(config.rules.as_deref())?);
             match config.seed {
                 Some(seed) => {

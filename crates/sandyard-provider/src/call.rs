@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::network::NetworkGrant;
 use serde::{Deserialize, Serialize};
@@ -265,7 +265,7 @@ impl ArchiveOnce {
     /// # Errors
     /// When it was taken before.
     pub fn take(&self) -> Result<ArchiveReader> {
-        let mut archive = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut archive = self.0.lock();
         archive.take().ok_or_else(|| {
             let message = "the archive was already read; send it again";
             ProviderError::new(ProviderErrorKind::Failed, message)

@@ -80,7 +80,6 @@ pub struct InstanceSpec {
     #[serde(default)]
     pub mounts: Vec<Mount>,
     /// The project it is for. Where the operator maps projects to folders, the folder of that name is its `/workspace`.
-    #[serde(default)]
     pub project: Option<String>,
     /// The user's metadata, for providers that show it in their own console. Truncated to what fits there.
     #[serde(default)]
@@ -155,10 +154,4 @@ pub struct AgentAddress {
     pub access_token: String,
 }
 
-impl fmt::Debug for AgentAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentAddress")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(AgentAddress: id);

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_core::Clock;
 use sandyard_core::network::Flow;
 use tokio::sync::mpsc;
@@ -113,7 +114,7 @@ impl Forward for Pending {
             (Ok(provider), call) => call.send_to(&**provider).await,
             (Err(error), Call::KeepReady { pool }) => {
                 // Passed on once the provider is connected.
-                self.0.state().pool = Some(pool.to_vec());
+                self.0.state.lock().pool = Some(pool.to_vec());
                 Err(error)
             }
             (Err(error), _) => Err(error),
@@ -132,7 +133,7 @@ impl Provider for Pending {
         if let Some(provider) = self.0.connected.get() {
             return provider.condition();
         }
-        let state = self.0.state();
+        let state = self.0.state.lock();
         let last_failure = state.last_failure.as_ref();
         Condition {
             is_reachable: false,
@@ -149,11 +150,11 @@ impl Provider for Pending {
 
     /// Taken before it is known whether there are any: if not, the channel closes once the provider is connected.
     fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        self.0.state().flows_out.take()
+        self.0.state.lock().flows_out.take()
     }
 
     async fn close(&self) {
-        self.0.state().flows = None;
+        self.0.state.lock().flows = None;
         if let Some(provider) = self.0.connected.get() {
             provider.close().await;
         }
@@ -161,17 +162,13 @@ impl Provider for Pending {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Connects, unless it is connected or an attempt just failed.
     async fn try_connect(&self) -> Result<()> {
         let _connecting = self.connecting.lock().await;
         if self.connected.get().is_some() {
             return Ok(());
         }
-        if let Some((at, failure)) = &self.state().last_failure
+        if let Some((at, failure)) = &self.state.lock().last_failure
             && at.elapsed() < RETRY_INTERVAL
         {
             return Err(failure.duplicate());
@@ -183,7 +180,7 @@ impl Shared {
                 Ok(())
             }
             Err(failure) => {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 state.failures = state.failures.saturating_add(1);
                 state.last_failure = Some((Instant::now(), failure.duplicate()));
                 Err(failure)
@@ -194,7 +191,7 @@ impl Shared {
     /// Uses the provider from now on, and passes on what waited for it.
     async fn set_connected(&self, provider: Arc<dyn Provider>) {
         let (flows, pool) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             (state.flows.take(), state.pool.take())
         };
         if let (Some(to), Some(from)) = (flows, provider.take_flows()) {

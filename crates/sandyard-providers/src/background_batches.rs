@@ -1,10 +1,11 @@
 //! Batches of small background requests to a cloud. One batch runs at a time; it ends early when the cloud rejects requests as too
 //! many.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{TryStreamExt, stream};
+use parking_lot::Mutex;
 use sandyard_provider::{ProviderErrorKind, Result};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -61,17 +62,14 @@ impl BackgroundBatches {
             let batch = stream::iter(ids.into_iter().map(Ok));
             if let Err(error) = batch.try_for_each_concurrent(concurrency, send_one).await {
                 let pause = error.retry_after.unwrap_or(DEFAULT_PAUSE);
-                let mut paused_until = paused_until.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut paused_until = paused_until.lock();
                 *paused_until = Some(Instant::now() + pause);
             }
         });
     }
 
     fn is_paused(&self) -> bool {
-        let paused_until = self
-            .paused_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let paused_until = self.paused_until.lock();
         paused_until.is_some_and(|until| Instant::now() < until)
     }
 }

@@ -12,10 +12,11 @@ mod slots;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_agent_client::{AgentClient, BoxedStream, Endpoint};
 use sandyard_core::Limits;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
@@ -86,13 +87,7 @@ struct VolumeHelper {
     _lease: Box<dyn Any + Send + Sync>,
 }
 
-impl Debug for VolumeHelper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VolumeHelper")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(VolumeHelper: id);
 
 impl VolumeHelpers {
     /// Starts without helpers.
@@ -131,7 +126,7 @@ impl VolumeHelpers {
 
     /// Deletes all helpers of this process.
     pub(crate) async fn delete_all(&self) {
-        let slots = std::mem::take(&mut *self.0.slots());
+        let slots = std::mem::take(&mut *self.0.slots.lock());
         for slot in slots.into_values() {
             // A helper that cannot be deleted now is deleted when the connection to its provider ends.
             let _ = self.0.remove(&mut *slot.lock().await).await;
@@ -140,17 +135,13 @@ impl VolumeHelpers {
 }
 
 impl Shared {
-    fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn slot(&self, volume: &str) -> Option<Slot> {
-        self.slots().get(volume).cloned()
+        self.slots.lock().get(volume).cloned()
     }
 
     /// Forgets a slot that no other task uses.
     fn forget(&self, volume: &str, slot: &Slot) {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let is_current = slots
             .get(volume)
             .is_some_and(|entry| Arc::ptr_eq(entry, slot));
@@ -174,7 +165,12 @@ impl Shared {
 
     /// A connection to the agent of a volume's helper, which is created if there is none.
     async fn connect(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
-        let slot = self.slots().entry(volume.to_owned()).or_default().clone();
+        let slot = self
+            .slots
+            .lock()
+            .entry(volume.to_owned())
+            .or_default()
+            .clone();
         let mut current = slot.lock().await;
         if let Some(helper) = &mut *current {
             helper.opened_at = Instant::now();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::RequestExt;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -17,6 +16,7 @@ use utoipa::IntoParams;
 
 use crate::audit;
 use crate::error::{ApiError, ApiResult, chain};
+use crate::json_body::{self, IgnoreUnknownFields};
 use crate::listen::is_body_timeout;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
@@ -26,21 +26,11 @@ pub(crate) struct Body<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
-        let request = match is_json(request.headers()) {
-            true => collected(request).await?,
-            false => request,
-        };
-        match axum::Json::from_request(request, state).await {
-            Ok(axum::Json(body)) => Ok(Self(body)),
-            Err(JsonRejection::MissingJsonContentType(_)) => Err(ApiError::new(
-                ErrorKind::Invalid,
-                "the body must be JSON: send `Content-Type: application/json`",
-            )),
-            Err(JsonRejection::BytesRejection(error)) => Err(body_error(error)),
-            Err(JsonRejection::JsonDataError(error)) => Err(data_error(&error.body_text())),
-            Err(error) => Err(ApiError::new(ErrorKind::BadRequest, error.body_text())),
+    async fn from_request(request: Request, _: &S) -> ApiResult<Self> {
+        if !is_json(request.headers()) {
+            return Err(not_json());
         }
+        collected(request).await?.read().map(Self)
     }
 }
 
@@ -51,14 +41,25 @@ pub(crate) struct OptionalBody<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
-        let request = collected(request).await?;
-        if request.body().is_end_stream() {
+    async fn from_request(request: Request, _: &S) -> ApiResult<Self> {
+        let is_json = is_json(request.headers());
+        let collected = collected(request).await?;
+        if collected.body.is_empty() {
             return Ok(Self(T::default()));
         }
-        let Body(body) = Body::<Option<T>>::from_request(request, state).await?;
+        if !is_json {
+            return Err(not_json());
+        }
+        let body: Option<T> = collected.read()?;
         Ok(Self(body.unwrap_or_default()))
     }
+}
+
+fn not_json() -> ApiError {
+    ApiError::new(
+        ErrorKind::Invalid,
+        "the body must be JSON: send `Content-Type: application/json`",
+    )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -66,15 +67,31 @@ fn is_json(headers: &HeaderMap) -> bool {
     media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
 }
 
-/// The same request with its body in memory, which is accounted for until the request is answered.
-async fn collected(request: Request) -> ApiResult<Request> {
-    let memory = request.extensions().get::<RequestMemory>().cloned();
-    let (parts, body) = request.with_limited_body().into_parts();
-    let bytes = match memory {
+/// A body in memory, which is accounted for until the request is answered.
+struct Collected {
+    body: bytes::Bytes,
+    allows_unknown_fields: bool,
+}
+
+impl Collected {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        json_body::read(&self.body, self.allows_unknown_fields)
+    }
+}
+
+async fn collected(request: Request) -> Result<Collected, ApiError> {
+    let extensions = request.extensions();
+    let memory = extensions.get::<RequestMemory>().cloned();
+    let allows_unknown_fields = extensions.get::<IgnoreUnknownFields>().is_some();
+    let body = request.with_limited_body().into_body();
+    let body = match memory {
         Some(RequestMemory(memory)) => collect(body, &memory).await?,
         None => body.collect().await.map_err(body_error)?.to_bytes(),
     };
-    Ok(Request::from_parts(parts, axum::body::Body::from(bytes)))
+    Ok(Collected {
+        body,
+        allows_unknown_fields,
+    })
 }
 
 /// Accounts for the memory of a request's body; an extension of every request that has passed the gate.
@@ -114,22 +131,6 @@ fn body_error(error: impl std::error::Error + 'static) -> ApiError {
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
 }
 
-/// Reads the field out of serde's words: `…target type: a.b: invalid type…` or ``missing field `a` ``.
-fn data_error(text: &str) -> ApiError {
-    let why = text
-        .split_once("target type: ")
-        .map_or(text, |(_, why)| why);
-    let quoted = why
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split_once('`'));
-    let field = match (quoted, why.split_once(": ")) {
-        (Some((field, _)), _) => Some(field),
-        (None, Some((path, _))) if !path.contains(' ') => Some(path),
-        _ => None,
-    };
-    ApiError::new(ErrorKind::Invalid, why).field(field.map(str::to_owned))
-}
-
 /// A query string; a wrong value is 422.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<T>(pub T);
@@ -141,12 +142,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         axum::extract::Query::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Query(query)| Self(query))
-            .map_err(|error| {
-                let text = error.body_text();
-                let why = text.split_once("string: ").map_or(&*text, |(_, why)| why);
-                data_error(why)
-            })
+            .map_err(|error| query_error(&error.body_text()))
     }
+}
+
+/// Reads the name of the parameter out of axum's text: `…query string: limit: invalid digit…` or ``missing field `path` ``.
+fn query_error(text: &str) -> ApiError {
+    let why = text.split_once("string: ").map_or(text, |(_, why)| why);
+    let missing = why
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split_once('`'));
+    let field = match (missing, why.split_once(": ")) {
+        (Some((field, _)), _) => Some(field),
+        (None, Some((path, _))) if !path.contains(' ') => Some(path),
+        _ => None,
+    };
+    ApiError::new(ErrorKind::Invalid, why).field(field.map(str::to_owned))
 }
 
 /// Decodes a name or value of a query.
@@ -300,21 +311,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_name_the_field() {
-        let prefix = "Failed to deserialize the JSON body into the target type: ";
+    fn refusals_name_the_parameter() {
+        let prefix = "Failed to deserialize query string: ";
         for (text, field) in [
-            (
-                "missing field `sandbox_id` at line 1 column 2",
-                Some("sandbox_id"),
-            ),
-            (
-                "a.b: invalid type: integer `5`, expected a string at line 1",
-                Some("a.b"),
-            ),
+            ("missing field `path`", Some("path")),
+            ("limit: invalid digit found in string", Some("limit")),
             ("invalid type: null, expected struct X", None),
         ] {
-            let error = data_error(&format!("{prefix}{text}"));
-            let response = error.into_response();
+            let response = query_error(&format!("{prefix}{text}")).into_response();
             let body = response
                 .extensions()
                 .get::<crate::error::ErrorBody>()

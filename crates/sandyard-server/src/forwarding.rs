@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
 use sandyard_agent_client::wire::Code;
-use sandyard_agent_client::{AgentClient, ClientError, DialStream};
+use sandyard_agent_client::{AgentClient, BoxedStream, ClientError};
 use sandyard_auth::Auth;
 use sandyard_preview::{AuthorizationHeader, DialError, Dialled, ForwardLimits, Scheme};
 
@@ -38,7 +38,7 @@ pub(crate) fn scheme(app: &App, listener: Option<Listener>) -> Scheme {
 }
 
 /// Connects to a port inside a sandbox.
-pub(crate) async fn dial(agent: AgentClient, port: u16) -> Result<Dialled<DialStream>, DialError> {
+pub(crate) async fn dial(agent: AgentClient, port: u16) -> Result<Dialled<BoxedStream>, DialError> {
     let dialled = agent.dial(port).await.map_err(|error| match error {
         ClientError::Remote {
             code: Code::Unavailable,
@@ -48,8 +48,8 @@ pub(crate) async fn dial(agent: AgentClient, port: u16) -> Result<Dialled<DialSt
         other => DialError::Unreachable(other.into()),
     })?;
     Ok(Dialled {
-        headers: dialled.headers().clone(),
-        stream: dialled,
+        headers: dialled.headers,
+        stream: dialled.stream,
     })
 }
 

@@ -40,6 +40,7 @@ mod extract;
 mod files;
 mod forwarding;
 mod internal;
+mod json_body;
 mod links;
 pub mod listen;
 mod mcp;

@@ -11,9 +11,12 @@ use std::net::IpAddr;
 
 use crate::app::App;
 use crate::listen::Listener;
+use crate::middleware::open_listener::is_own_host;
 
 /// The domain that stands for «none was set».
 const NO_DOMAIN: &str = "localhost";
+/// What the URL of a port without a host of its own contains.
+const PATH_FORM: &str = "/p/";
 /// How long a signed link is good.
 const LINK_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -24,6 +27,8 @@ pub(crate) struct Links {
     scheme: Scheme,
     /// The server's own host and port, as the client names it.
     host: String,
+    /// Whether the client is on this host, so that its browser resolves names below `localhost` to the server.
+    is_local: bool,
 }
 
 impl FromRequestParts<App> for Links {
@@ -44,6 +49,7 @@ impl FromRequestParts<App> for Links {
         Ok(Self {
             app: app.clone(),
             scheme: scheme_of(is_tls),
+            is_local: public.is_none() && is_local(listener, host.parse().ok().as_ref()),
             host,
         })
     }
@@ -76,13 +82,35 @@ impl Links {
         if domain.is_empty() || domain == NO_DOMAIN {
             return url_for(UrlForm::Path, self.scheme, &self.host, id.as_str(), port);
         }
+        self.own_host(domain, id, port)
+    }
+
+    /// The URL of a port on a host of its own below a domain.
+    fn own_host(&self, domain: &str, id: &SandboxId, port: u16) -> String {
         let base = match self.host.rsplit_once(':') {
             Some((_, listener_port)) if listener_port.bytes().all(|b| b.is_ascii_digit()) => {
                 format!("{domain}:{listener_port}")
             }
-            _ => domain.clone(),
+            _ => domain.to_owned(),
         };
         url_for(UrlForm::PortFirst, self.scheme, &base, id.as_str(), port)
+    }
+
+    /// The URL of a port for a browser, signed like [`Self::signed_port`]. On a host of its own where the browser can resolve it:
+    /// below `/p/`, absolute paths lead out of the application, and modules, storage and cookies do not work.
+    pub(crate) fn signed_browser_port(&self, id: &SandboxId, port: u16) -> String {
+        let signed = self.signed_port(id, port);
+        let url = self.port(id, port);
+        match signed.strip_prefix(&url) {
+            Some(rest) if self.is_local && url.contains(PATH_FORM) => {
+                format!(
+                    "{}/{}",
+                    self.own_host(NO_DOMAIN, id, port),
+                    rest.trim_start_matches('/')
+                )
+            }
+            _ => signed,
+        }
     }
 
     /// The URL of any port, with `{port}` for its number.
@@ -121,6 +149,12 @@ impl Links {
     pub(crate) fn vscode(&self, id: &SandboxId) -> String {
         self.port(id, self.app.settings().vscode_port)
     }
+}
+
+/// Whether a client is on this host: behind a proxy or a tunnel, `localhost` is another host to its browser.
+pub(crate) fn is_local(listener: Option<&Listener>, host: Option<&Authority>) -> bool {
+    listener.is_some_and(Listener::is_loopback)
+        && host.is_some_and(|host| is_own_host(host.host(), ""))
 }
 
 fn scheme_of(is_tls: bool) -> Scheme {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use sandyard_core::ErrorKind;
 use sandyard_providers::Registry;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody, error_response};
+use crate::json_body::IgnoreUnknownFields;
 use crate::middleware::gate::{self, Gate};
 use crate::middleware::{access_log, forwarded, panics, request_id};
 pub use crate::route::RouteEntry;
@@ -33,7 +34,7 @@ fn all() -> Vec<Route> {
     routes.extend(envelope::routes(&routes));
     routes.extend(mcp::routes());
     routes.extend(docker::routes());
-    routes.extend(e2b::routes());
+    routes.extend(e2b::routes().into_iter().map(ignore_unknown_fields));
     routes.extend(internal::routes());
     routes.extend(accounts::routes());
     routes.extend(operations::routes());
@@ -44,6 +45,14 @@ fn all() -> Vec<Route> {
         get(openapi::get_docs),
     ));
     routes
+}
+
+/// E2B's clients send fields that only a later version of its API knows.
+fn ignore_unknown_fields(route: Route) -> Route {
+    Route {
+        methods: route.methods.layer(Extension(IgnoreUnknownFields)),
+        ..route
+    }
 }
 
 /// All routes as a table.

@@ -4,18 +4,19 @@
 //! ends on its own, or sooner if the holder's node is known to be dead. The next operation then finds a row that says what should be and
 //! a provider that says what is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sandyard_core::clock::millis;
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_store::SANDBOX_TOPIC;
 use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 /// How long a claim lasts unless its holder extends it.
@@ -44,7 +45,7 @@ pub(crate) struct Claim {
 
 impl Service {
     /// Claims a sandbox, waiting for other operations to finish.
-    pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> ServiceResult<Claim> {
+    pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> Result<Claim> {
         self.claim_within(id, operation, CLAIM_WAIT).await
     }
 
@@ -54,7 +55,7 @@ impl Service {
         id: &SandboxId,
         operation: Operation,
         max_wait: Duration,
-    ) -> ServiceResult<Claim> {
+    ) -> Result<Claim> {
         let deadline = tokio::time::Instant::now() + max_wait;
         let local_lock = tokio::time::timeout_at(deadline, self.locks().lock(id))
             .await
@@ -118,11 +119,8 @@ impl Claim {
 
     /// Fails once the claim may have ended, so that this operation does not undo the work of the next holder. Call it before every change
     /// of an instance.
-    pub(crate) fn check_held(&self) -> ServiceResult<()> {
-        let until = *self
-            .held_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn check_held(&self) -> Result<()> {
+        let until = *self.held_until.lock();
         if Instant::now() < until {
             return Ok(());
         }
@@ -135,7 +133,7 @@ impl Claim {
         patch: SandboxPatch,
         events: Vec<NewEvent>,
         timer: TimerPlan,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         self.write(patch, events, timer, false).await
     }
 
@@ -145,14 +143,14 @@ impl Claim {
         patch: SandboxPatch,
         events: Vec<NewEvent>,
         timer: TimerPlan,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         self.write(patch, events, timer, true).await?;
         self.is_over = true;
         Ok(self.row.clone())
     }
 
     /// Ends the claim without a change.
-    pub(crate) async fn release(mut self) -> ServiceResult<Sandbox> {
+    pub(crate) async fn release(mut self) -> Result<Sandbox> {
         self.service
             .store()
             .release_claim(&self.row.id, &self.holder)
@@ -167,18 +165,15 @@ impl Claim {
         events: Vec<NewEvent>,
         timer: TimerPlan,
         is_last: bool,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         if let Some(next) = patch.status
             && next != self.row.status
             && !self.row.status.can_become(next)
         {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "sandbox `{}` is {} and cannot become {next}",
-                    self.row.id, self.row.status
-                ),
-            ));
+            return Err(ServiceError::conflict(format!(
+                "sandbox `{}` is {} and cannot become {next}",
+                self.row.id, self.row.status
+            )));
         }
         let row = self
             .service
@@ -232,7 +227,7 @@ impl Claim {
     }
 
     /// Fails for a sandbox that is being deleted, or is.
-    pub(crate) fn check_exists(&self) -> ServiceResult<()> {
+    pub(crate) fn check_exists(&self) -> Result<()> {
         match self.row.status {
             SandboxStatus::Deleting | SandboxStatus::Deleted => {
                 Err(ServiceError::no_sandbox(self.row.id.as_str())
@@ -287,10 +282,10 @@ async fn extend_periodically(
         let extend = service.store().extend_claim(&id, &holder, until_ms);
         match tokio::time::timeout(EXTEND_WITHIN, extend).await {
             Ok(Ok(true)) => {
-                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+                *held_until.lock() = until;
             }
             Ok(Ok(false)) => {
-                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                *held_until.lock() = Instant::now();
                 return;
             }
             _ => tracing::warn!(sandbox.id = %id, "Failed to extend a claim; trying again"),
@@ -299,17 +294,11 @@ async fn extend_periodically(
 }
 
 fn taken_over(id: &SandboxId) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Busy,
-        format!("another operation took over sandbox `{id}`"),
-    )
-    .hint("try again in a moment")
+    ServiceError::busy(format!("another operation took over sandbox `{id}`"))
+        .hint("try again in a moment")
 }
 
 fn busy(id: &SandboxId) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Busy,
-        format!("another operation is changing sandbox `{id}`"),
-    )
-    .hint("try again in a moment")
+    ServiceError::busy(format!("another operation is changing sandbox `{id}`"))
+        .hint("try again in a moment")
 }

@@ -19,7 +19,7 @@ const FULL_DISK_RETRY_S: u64 = 5;
 const NO_MEMORY_RETRY_S: u64 = 5;
 
 /// Result of a verb.
-pub type ServiceResult<T> = Result<T, ServiceError>;
+pub(crate) type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
 /// A failed verb. The caller sees the message; only the log shows the source.
 #[derive(Debug)]
@@ -56,6 +56,31 @@ impl ServiceError {
             partial_output: None,
             source: None,
         }
+    }
+
+    /// The state of a sandbox or of another resource does not allow it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// Another operation is in progress.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Busy, message)
+    }
+
+    /// It took too long.
+    pub fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::TimedOut, message)
+    }
+
+    /// A part of the server or a provider cannot be reached.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    /// It failed for a reason that the caller cannot change.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
     }
 
     /// A field of the request has an invalid value.
@@ -114,30 +139,25 @@ impl From<StoreError> for ServiceError {
     /// The message names the reason; host paths appear only in the log.
     fn from(error: StoreError) -> Self {
         let described = match &error {
-            StoreError::Unavailable { .. } => {
-                Self::new(ErrorKind::Unavailable, "the database is unreachable")
-            }
+            StoreError::Unavailable { .. } => Self::unavailable("the database is unreachable"),
             StoreError::Full { disk, .. } => {
                 let mut full = Self::new(ErrorKind::NoSpace, full_disk_message(disk))
                     .hint("free space on the server's data disk, then try again");
                 full.retry_after_s = Some(FULL_DISK_RETRY_S);
                 full
             }
-            StoreError::DiskFailed { reason, .. } => Self::new(
-                ErrorKind::Unavailable,
-                format!("the disk of the database failed: {reason}"),
-            )
-            .hint("check the server's data disk"),
+            StoreError::DiskFailed { reason, .. } => {
+                Self::unavailable(format!("the disk of the database failed: {reason}"))
+                    .hint("check the server's data disk")
+            }
             StoreError::BadCursor { .. } => {
                 return Self::invalid("cursor", "`cursor` is not a cursor from an earlier page");
             }
-            StoreError::Refused { action, .. } => Self::new(
-                ErrorKind::Internal,
-                format!("the database failed: {action}"),
-            )
-            .hint("the server's log has the cause"),
-            _ => Self::new(ErrorKind::Internal, "the database failed")
-                .hint("the server's log has the cause"),
+            StoreError::Refused { action, .. } => {
+                Self::internal(format!("the database failed: {action}"))
+                    .hint("the server's log has the cause")
+            }
+            _ => Self::internal("the database failed").hint("the server's log has the cause"),
         };
         described.source(error)
     }
@@ -157,8 +177,7 @@ impl From<Shortage> for ServiceError {
                 "your requests and unread answers use all the memory that one caller may use",
             )
             .hint("read answers to their end, request less at a time, or try again later"),
-            Shortage::Total => Self::new(
-                ErrorKind::Unavailable,
+            Shortage::Total => Self::unavailable(
                 "requests and unread answers use all the memory that is set aside for them",
             )
             .hint("try again later"),

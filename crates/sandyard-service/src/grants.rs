@@ -16,7 +16,7 @@ use sandyard_provider::Provider;
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, Secret, TimerPlan};
 use sha2::{Digest, Sha256};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::policy;
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
@@ -37,11 +37,7 @@ impl Service {
 
     /// Pushes a sandbox's grant from its current row. Returns what the provider cannot enforce. A sandbox without processes gets its
     /// grant when it starts.
-    pub(crate) async fn push_grant(
-        &self,
-        id: &SandboxId,
-        is_leading: bool,
-    ) -> ServiceResult<Vec<String>> {
+    pub(crate) async fn push_grant(&self, id: &SandboxId, is_leading: bool) -> Result<Vec<String>> {
         let _lock = self.grants().lock(id).await;
         self.grants().forget(id);
         let row = self.store().sandbox(id).await?;
@@ -72,10 +68,7 @@ impl Service {
         let limitations = tokio::time::timeout(PUSH_WITHIN, pushing)
             .await
             .map_err(|_| {
-                ServiceError::new(
-                    ErrorKind::TimedOut,
-                    "updating the egress policy of a sandbox took too long",
-                )
+                ServiceError::timed_out("updating the egress policy of a sandbox took too long")
             })??;
         if let Some(digest) = digest {
             self.grants().insert(id, &row.location, digest);
@@ -88,7 +81,7 @@ impl Service {
         &self,
         name: &str,
         owner: Option<&str>,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let rows = self
             .all_rows(SandboxFilter {
                 owner: owner.map(str::to_owned),
@@ -121,7 +114,7 @@ impl Service {
         }
     }
 
-    async fn refresh_grants_now(&self, location: &str) -> ServiceResult<usize> {
+    async fn refresh_grants_now(&self, location: &str) -> Result<usize> {
         let live = SandboxFilter {
             location: Some(location.to_owned()),
             statuses: vec![SandboxStatus::Running, SandboxStatus::Paused],
@@ -171,11 +164,7 @@ impl Service {
     }
 
     /// Records in the row what the provider cannot enforce of a requested policy.
-    async fn record_limitations(
-        &self,
-        id: &SandboxId,
-        limitations: Vec<String>,
-    ) -> ServiceResult<()> {
+    async fn record_limitations(&self, id: &SandboxId, limitations: Vec<String>) -> Result<()> {
         let has_new = |row: &Sandbox| !new_limitations(row, &limitations).is_empty();
         if limitations.is_empty()
             || !self
@@ -198,7 +187,7 @@ impl Service {
         row: &Sandbox,
         secrets: &SecretSet<'_>,
         is_leading: bool,
-    ) -> ServiceResult<NetworkGrant> {
+    ) -> Result<NetworkGrant> {
         let mut grant = empty_grant(row, is_leading);
         grant.policy = match policy::read(row.network.as_ref())? {
             Some(mut policy) => {

@@ -43,7 +43,7 @@ mod test_service;
 mod verbs;
 
 pub use background::health::ProviderView;
-pub use error::{ServiceError, ServiceResult};
+pub use error::ServiceError;
 pub use memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTES};
 pub use random::new_installation_name;
 pub use request::{
@@ -64,3 +64,6 @@ pub use verbs::{
     Live, LogFollower, NotRunning, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX,
     WakePolicy,
 };
+
+/// Result of a verb.
+pub type ServiceResult<T> = error::Result<T>;

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -68,15 +69,11 @@ impl MemoryBudget {
 
     /// Bytes held by all callers.
     pub fn used(&self) -> usize {
-        self.used_now().total
-    }
-
-    fn used_now(&self) -> std::sync::MutexGuard<'_, Used> {
-        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.used.lock().total
     }
 
     fn take(&self, caller: &Arc<str>, bytes: usize) -> Result<(), Shortage> {
-        let mut used = self.used_now();
+        let mut used = self.0.used.lock();
         let own = used.callers.get(caller).copied().unwrap_or(0);
         if own.saturating_add(bytes) > self.0.per_caller {
             return Err(Shortage::Caller);
@@ -93,7 +90,7 @@ impl MemoryBudget {
         if bytes == 0 {
             return;
         }
-        let mut used = self.used_now();
+        let mut used = self.0.used.lock();
         used.total = used.total.saturating_sub(bytes);
         if let Entry::Occupied(mut own) = used.callers.entry(caller.clone()) {
             *own.get_mut() = own.get().saturating_sub(bytes);
@@ -183,7 +180,7 @@ mod tests {
         assert_eq!(budget.used(), 400);
         drop(holds);
         assert_eq!(budget.used(), 0);
-        assert!(budget.used_now().callers.is_empty());
+        assert!(budget.0.used.lock().callers.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,46 +2,41 @@
 
 use std::collections::BTreeSet;
 
+use sandyard_core::SandboxId;
 use sandyard_core::network::{BoundHost, NetworkPolicy};
-use sandyard_core::{ErrorKind, SandboxId};
 use serde_json::{Value, json};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::seal::Sealer;
 
 /// Replaces header values in answers. In a request it stands for the stored value.
 pub(crate) const HIDDEN: &str = "***";
 
 /// Reads a row's policy; its values stay sealed.
-pub(crate) fn read(network: Option<&Value>) -> ServiceResult<Option<NetworkPolicy>> {
+pub(crate) fn read(network: Option<&Value>) -> Result<Option<NetworkPolicy>> {
     network
         .map(|policy| serde_json::from_value(policy.clone()))
         .transpose()
         .map_err(|error| {
-            ServiceError::new(
-                ErrorKind::Internal,
-                "failed to read a stored network policy",
-            )
-            .source(error)
+            ServiceError::internal("failed to read a stored network policy").source(error)
         })
 }
 
 /// Converts a policy with sealed values to the form in the row.
-pub(crate) fn write(policy: &NetworkPolicy) -> ServiceResult<Value> {
-    serde_json::to_value(policy).map_err(|error| {
-        ServiceError::new(ErrorKind::Internal, "failed to write a network policy").source(error)
-    })
+pub(crate) fn write(policy: &NetworkPolicy) -> Result<Value> {
+    serde_json::to_value(policy)
+        .map_err(|error| ServiceError::internal("failed to write a network policy").source(error))
 }
 
 /// Checks a policy from a request.
-pub(crate) fn check(policy: &NetworkPolicy) -> ServiceResult<()> {
+pub(crate) fn check(policy: &NetworkPolicy) -> Result<()> {
     policy
         .check()
         .map_err(|error| ServiceError::invalid("network", error.to_string()))
 }
 
 /// Checks a policy whose values are sealed. The values were checked before sealing.
-pub(crate) fn check_sealed(policy: &NetworkPolicy) -> ServiceResult<()> {
+pub(crate) fn check_sealed(policy: &NetworkPolicy) -> Result<()> {
     let mut redacted = policy.clone();
     hide(&mut redacted);
     check(&redacted)
@@ -50,8 +45,8 @@ pub(crate) fn check_sealed(policy: &NetworkPolicy) -> ServiceResult<()> {
 /// Replaces every header value.
 pub(crate) fn map_values(
     policy: &mut NetworkPolicy,
-    mut change: impl FnMut(&BoundHost, &str, &str) -> ServiceResult<String>,
-) -> ServiceResult<()> {
+    mut change: impl FnMut(&BoundHost, &str, &str) -> Result<String>,
+) -> Result<()> {
     for (host, rules) in &mut policy.rules {
         for rule in rules {
             for (header, value) in &mut rule.transform.headers {
@@ -72,11 +67,7 @@ pub(crate) fn hide(policy: &mut NetworkPolicy) {
 }
 
 /// Seals every header value for a sandbox.
-pub(crate) fn seal(
-    sealer: &Sealer,
-    id: &SandboxId,
-    policy: &mut NetworkPolicy,
-) -> ServiceResult<()> {
+pub(crate) fn seal(sealer: &Sealer, id: &SandboxId, policy: &mut NetworkPolicy) -> Result<()> {
     map_values(policy, |host, header, value| {
         if value == HIDDEN {
             return Err(ServiceError::invalid(
@@ -91,11 +82,7 @@ pub(crate) fn seal(
 }
 
 /// Unseals every header value of a sandbox's policy.
-pub(crate) fn unseal(
-    sealer: &Sealer,
-    id: &SandboxId,
-    policy: &mut NetworkPolicy,
-) -> ServiceResult<()> {
+pub(crate) fn unseal(sealer: &Sealer, id: &SandboxId, policy: &mut NetworkPolicy) -> Result<()> {
     map_values(policy, |host, header, value| {
         let opened = sealer.unseal(&purpose(id, host, header), value)?;
         Ok(opened.expose().to_owned())
@@ -103,7 +90,7 @@ pub(crate) fn unseal(
 }
 
 /// Replaces hidden values of a request by those of the policy `before`.
-pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> ServiceResult<()> {
+pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> Result<()> {
     map_values(policy, |host, header, value| {
         let previous = before.rules.get(host).into_iter().flatten();
         let previous = previous

@@ -1,7 +1,6 @@
 //! Requests and answers of the service, independent of the dialect.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use sandyard_core::PartialLimits;
@@ -52,16 +51,7 @@ pub struct CreateRequest {
     pub idempotency_key: Option<String>,
 }
 
-impl fmt::Debug for CreateRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CreateRequest")
-            .field("owner", &self.owner)
-            .field("provider", &self.provider)
-            .field("template", &self.template)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(CreateRequest: owner, provider, template, limits);
 
 /// A volume to mount in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,11 +73,7 @@ pub struct ForkRequest {
     pub timeout: Option<Duration>,
 }
 
-impl fmt::Debug for ForkRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForkRequest").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ForkRequest);
 
 /// A sandbox to connect to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,13 +198,7 @@ impl RunRequest {
     }
 }
 
-impl fmt::Debug for RunRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunRequest")
-            .field("cwd", &self.cwd)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(RunRequest: cwd);
 
 /// The output and the end of a command.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use sandyard_core::ErrorKind;
 use sandyard_core::network::SecretText;
 use sha2::{Digest, Sha256};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::random;
 
 /// The prefix of every sealed text; the number is the version of the format.
@@ -42,7 +42,7 @@ impl Sealer {
     }
 
     /// Seals a text for one purpose.
-    pub(crate) fn seal(&self, purpose: &str, text: &str) -> ServiceResult<String> {
+    pub(crate) fn seal(&self, purpose: &str, text: &str) -> Result<String> {
         let cipher = self.cipher()?;
         let nonce: [u8; NONCE] = random::bytes()?;
         let payload = Payload {
@@ -51,7 +51,7 @@ impl Sealer {
         };
         let sealed = cipher
             .encrypt(XNonce::from_slice(&nonce), payload)
-            .map_err(|_| ServiceError::new(ErrorKind::Internal, "failed to seal a value"))?;
+            .map_err(|_| ServiceError::internal("failed to seal a value"))?;
         Ok(format!(
             "{BEGIN}{}",
             BASE64.encode([&nonce[..], &sealed].concat())
@@ -59,13 +59,13 @@ impl Sealer {
     }
 
     /// Unseals a text that was sealed for this purpose.
-    pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> ServiceResult<SecretText> {
+    pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> Result<SecretText> {
         let cipher = self.cipher()?;
         let bytes = sealed
             .strip_prefix(BEGIN)
             .and_then(|text| BASE64.decode(text).ok())
             .filter(|bytes| bytes.len() > NONCE)
-            .ok_or_else(|| ServiceError::new(ErrorKind::Internal, "a sealed value is damaged"))?;
+            .ok_or_else(|| ServiceError::internal("a sealed value is damaged"))?;
         let (nonce, rest) = bytes.split_at(NONCE);
         let payload = Payload {
             msg: rest,
@@ -90,7 +90,7 @@ impl Sealer {
         BASE64.encode(digest)
     }
 
-    fn cipher(&self) -> ServiceResult<&XChaCha20Poly1305> {
+    fn cipher(&self) -> Result<&XChaCha20Poly1305> {
         self.cipher.as_ref().ok_or_else(|| {
             ServiceError::new(
                 ErrorKind::Unsupported,
@@ -111,8 +111,7 @@ impl fmt::Debug for Sealer {
 
 /// A value that was tampered with gives the same error, but that is far less likely.
 fn wrong_key() -> ServiceError {
-    ServiceError::new(
-        ErrorKind::Internal,
+    ServiceError::internal(
         "a stored secret cannot be unsealed: `secrets.key` is not the key that it was sealed with; set it to that key",
     )
 }

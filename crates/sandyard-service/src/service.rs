@@ -1,21 +1,22 @@
 //! The service: the state that its verbs share.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
-use sandyard_core::{Caller, Clock, ErrorKind, SandboxId};
+use sandyard_core::{Caller, Clock, SandboxId};
 use sandyard_provider::{Provider, ProviderInfo};
-use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
+use sandyard_store::model::{NewEvent, Node, Sandbox, TimeoutAction, Timer};
 use sandyard_store::{Store, Timers};
 use serde_json::Value;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
 use crate::command_log::CommandLogs;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::expiry;
 use crate::memory::MemoryBudget;
 use crate::seal::Sealer;
@@ -91,7 +92,7 @@ impl Service {
         providers: Vec<Arc<dyn Provider>>,
         settings: ServiceSettings,
         clock: Clock,
-    ) -> ServiceResult<Self> {
+    ) -> Result<Self> {
         let node = NodeSetup::alone()?;
         Self::open_as(node, store, timers, providers, settings, clock).await
     }
@@ -104,10 +105,9 @@ impl Service {
         providers: Vec<Arc<dyn Provider>>,
         settings: ServiceSettings,
         clock: Clock,
-    ) -> ServiceResult<Self> {
+    ) -> Result<Self> {
         if providers.is_empty() {
-            return Err(ServiceError::new(
-                ErrorKind::Internal,
+            return Err(ServiceError::internal(
                 "the service needs at least one provider",
             ));
         }
@@ -118,9 +118,7 @@ impl Service {
             settings.log_bytes_per_sandbox,
             &node.id,
         )
-        .map_err(|error| {
-            ServiceError::new(ErrorKind::Internal, "failed to open the command logs").source(error)
-        })?;
+        .map_err(|error| ServiceError::internal("failed to open the command logs").source(error))?;
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
             clock_watch: ClockWatch::new(&clock),
@@ -198,6 +196,15 @@ impl Service {
         expiry::expires_ms(sandbox, self.last_activity_ms(sandbox))
     }
 
+    /// When a sandbox is deleted unless it is used, in milliseconds since 1970; none if it is paused before, or kept without limit.
+    pub fn deletes_ms(&self, sandbox: &Sandbox) -> Option<i64> {
+        match sandbox.timeout_action {
+            TimeoutAction::Delete => self.expires_ms(sandbox),
+            _ => None,
+        }
+        .or_else(|| expiry::retention_ends_ms(sandbox, self.settings().retention))
+    }
+
     /// When a sandbox was last used, in milliseconds since 1970, including what is not saved yet.
     pub fn last_activity_ms(&self, sandbox: &Sandbox) -> i64 {
         self.activity()
@@ -208,7 +215,7 @@ impl Service {
     }
 
     /// Counts sandboxes by status.
-    pub async fn counts(&self) -> ServiceResult<BTreeMap<&'static str, i64>> {
+    pub async fn counts(&self) -> Result<BTreeMap<&'static str, i64>> {
         let counts = self.store().count_sandboxes(None).await?;
         Ok(counts
             .into_iter()
@@ -217,18 +224,18 @@ impl Service {
     }
 
     /// The running servers that share this store, including this one.
-    pub async fn nodes(&self) -> ServiceResult<Vec<Node>> {
+    pub async fn nodes(&self) -> Result<Vec<Node>> {
         let since_ms = self.clock().now_ms() - millis(NODE_TIMEOUT);
         Ok(self.store().nodes(since_ms).await?)
     }
 
     /// Timers that are dead after too many failures.
-    pub async fn dead_timers(&self) -> ServiceResult<Vec<Timer>> {
+    pub async fn dead_timers(&self) -> Result<Vec<Timer>> {
         Ok(self.timers().dead().await?)
     }
 
     /// Revives a dead timer. Returns false if there is none.
-    pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
+    pub async fn revive_timer(&self, subject: &str) -> Result<bool> {
         Ok(self.timers().revive(SANDBOX_TOPIC, subject).await?)
     }
 
@@ -306,8 +313,8 @@ impl Service {
         &self.0.orphans
     }
 
-    pub(crate) fn peers(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
-        self.0.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn peers(&self) -> parking_lot::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
+        self.0.peers.lock()
     }
 
     /// Says whether other running servers share the store.
@@ -323,8 +330,8 @@ impl Service {
         self.0.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn agents(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
-        self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn agents(&self) -> parking_lot::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
+        self.0.agents.lock()
     }
 
     /// A new event of a sandbox.
@@ -348,15 +355,13 @@ impl Service {
     /// Runs an operation on a task of its own, so that a client that disconnects does not leave it half done.
     pub(crate) async fn detached<T: Send + 'static>(
         &self,
-        work: impl Future<Output = ServiceResult<T>> + Send + 'static,
-    ) -> ServiceResult<T> {
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         match self.tasks().spawn(work).await {
             Ok(result) => result,
-            Err(error) => Err(ServiceError::new(
-                ErrorKind::Internal,
-                "the operation failed unexpectedly",
-            )
-            .source(error)),
+            Err(error) => {
+                Err(ServiceError::internal("the operation failed unexpectedly").source(error))
+            }
         }
     }
 }

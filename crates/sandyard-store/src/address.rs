@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sandyard_core::percent::decode_lenient;
 
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 
 /// Where the database is.
 pub(crate) enum Address {
@@ -21,7 +21,7 @@ pub(crate) enum Address {
 impl Address {
     /// Parses a URL. Driver suffixes of other languages (`postgresql+asyncpg:`, `sqlite+aiosqlite:`) are dropped, so that a URL of another
     /// program works unchanged.
-    pub(crate) fn parse(url: &str) -> StoreResult<Self> {
+    pub(crate) fn parse(url: &str) -> Result<Self> {
         let bad = |detail: &str| StoreError::BadUrl {
             url: without_secrets(url),
             detail: detail.to_owned(),

@@ -2,7 +2,7 @@
 
 use sqlx::any::AnyRow;
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::events::number;
 use crate::model::{AuditEntry, NewAuditEntry};
 use crate::sql::{Record, sql};
@@ -16,7 +16,7 @@ const TABLE: &str = "audit";
 
 impl Store {
     /// Adds entries to the audit log.
-    pub async fn add_audit(&self, entries: &[NewAuditEntry]) -> StoreResult<()> {
+    pub async fn add_audit(&self, entries: &[NewAuditEntry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Store {
         actor: Option<&str>,
         before_seq: Option<i64>,
         limit: usize,
-    ) -> StoreResult<Vec<AuditEntry>> {
+    ) -> Result<Vec<AuditEntry>> {
         let mut query = sql("SELECT seq, at_ms, actor, via, action, target, status, request_id, address FROM audit WHERE seq < $1")
             .int(before_seq.unwrap_or(i64::MAX));
         if let Some(actor) = actor {
@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-fn read(row: &AnyRow) -> StoreResult<AuditEntry> {
+fn read(row: &AnyRow) -> Result<AuditEntry> {
     let record = Record::new(TABLE, row);
     Ok(AuditEntry {
         seq: record.int("seq")?,

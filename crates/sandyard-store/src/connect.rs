@@ -14,7 +14,7 @@ use sqlx::{AnyConnection, ConnectOptions, Connection};
 use crate::address::{Address, without_secrets};
 use crate::db::Db;
 use crate::disk;
-use crate::error::{StoreError, StoreResult, is_busy};
+use crate::error::{Result, StoreError, is_busy};
 use crate::sqlite_pool::SqlitePool;
 
 const OPENING: &str = "opening the database";
@@ -43,7 +43,7 @@ const POSTGRES_SETTINGS: &str = "SET idle_in_transaction_session_timeout = '30s'
      SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
 
 /// Connects to the database at `url`.
-pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
+pub(crate) async fn connect(url: &str) -> Result<Db> {
     sqlx::any::install_default_drivers();
     let bad = |detail: String| StoreError::BadUrl {
         url: without_secrets(url),
@@ -124,7 +124,7 @@ impl Opener {
     }
 }
 
-async fn open_pool(opener: Opener, count: usize) -> StoreResult<Arc<SqlitePool>> {
+async fn open_pool(opener: Opener, count: usize) -> Result<Arc<SqlitePool>> {
     let mut connections = Vec::with_capacity(count);
     for _ in 0..count {
         let connection = opener.open().await;
@@ -162,7 +162,7 @@ async fn open_file_once(
     Ok(connection)
 }
 
-async fn connect_postgres(options: AnyConnectOptions) -> StoreResult<Db> {
+async fn connect_postgres(options: AnyConnectOptions) -> Result<Db> {
     let pool = AnyPoolOptions::new()
         .max_connections(POOL)
         .acquire_timeout(POOL_TIMEOUT)

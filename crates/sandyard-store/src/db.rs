@@ -14,7 +14,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Connection, Transaction};
 use tokio::time::timeout;
 
-use crate::error::{StoreError, StoreResult, is_collision, is_transient};
+use crate::error::{Result, StoreError, is_collision, is_transient};
 use crate::sql::Sql;
 use crate::sqlite_pool::{Faults, PooledConnection, SqlitePool};
 
@@ -76,33 +76,29 @@ impl Db {
     }
 
     /// Reads rows.
-    pub(crate) async fn read(&self, action: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+    pub(crate) async fn read(&self, action: &'static str, sql: Sql) -> Result<Vec<AnyRow>> {
         let sql = sql.repeatable();
         self.statement(action, Purpose::Read, &sql, fetch).await
     }
 
     /// Reads one row.
-    pub(crate) async fn read_one(
-        &self,
-        action: &'static str,
-        sql: Sql,
-    ) -> StoreResult<Option<AnyRow>> {
+    pub(crate) async fn read_one(&self, action: &'static str, sql: Sql) -> Result<Option<AnyRow>> {
         let sql = sql.repeatable();
         self.statement(action, Purpose::Read, &sql, fetch_one).await
     }
 
     /// Writes with one statement. Returns its rows.
-    pub(crate) async fn write(&self, action: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+    pub(crate) async fn write(&self, action: &'static str, sql: Sql) -> Result<Vec<AnyRow>> {
         self.statement(action, Purpose::Write, &sql, fetch).await
     }
 
     /// Writes with one statement. Returns how many rows it changed.
-    pub(crate) async fn execute(&self, action: &'static str, sql: Sql) -> StoreResult<u64> {
+    pub(crate) async fn execute(&self, action: &'static str, sql: Sql) -> Result<u64> {
         self.statement(action, Purpose::Write, &sql, execute).await
     }
 
     /// Borrows a connection for a transaction.
-    pub(crate) async fn writer(&self, action: &'static str) -> StoreResult<Writer> {
+    pub(crate) async fn writer(&self, action: &'static str) -> Result<Writer> {
         let source = match self {
             Self::Sqlite { writer, .. } => WriterSource::SqlitePool(borrow(action, writer).await?),
             Self::Postgres(pool) => WriterSource::Pool(pool.clone()),
@@ -116,7 +112,7 @@ impl Db {
         purpose: Purpose,
         sql: &Sql,
         run: impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
-    ) -> StoreResult<T> {
+    ) -> Result<T> {
         let mut collisions = 0;
         let mut repeats = match self {
             Self::Postgres(pool) if sql.is_repeatable() => pool.options().get_max_connections(),
@@ -150,7 +146,7 @@ impl Db {
         purpose: Purpose,
         sql: &Sql,
         run: &impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
-    ) -> StoreResult<sqlx::Result<T>> {
+    ) -> Result<sqlx::Result<T>> {
         match self {
             Self::Sqlite { writer, readers } => {
                 let pool = if purpose == Purpose::Read {
@@ -181,7 +177,7 @@ impl Db {
     }
 }
 
-async fn borrow(action: &'static str, pool: &Arc<SqlitePool>) -> StoreResult<PooledConnection> {
+async fn borrow(action: &'static str, pool: &Arc<SqlitePool>) -> Result<PooledConnection> {
     pool.borrow()
         .await
         .map_err(|error| StoreError::of_file(action, &error, pool.database()))
@@ -212,7 +208,7 @@ enum WriterSource {
 
 impl Writer {
     /// Begins a transaction. Dropping it before the commit rolls it back.
-    pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
+    pub(crate) async fn begin(&mut self) -> Result<Tx<'_>> {
         let action = self.action;
         let (started, faults) = match &mut self.source {
             WriterSource::SqlitePool(borrowed) => {
@@ -277,7 +273,7 @@ pub(crate) struct Tx<'c> {
 }
 
 impl Tx<'_> {
-    pub(crate) async fn rows(&mut self, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+    pub(crate) async fn rows(&mut self, sql: Sql) -> Result<Vec<AnyRow>> {
         let rows = timeout(
             STATEMENT_TIMEOUT,
             sql.query().fetch_all(&mut *self.transaction),
@@ -286,7 +282,7 @@ impl Tx<'_> {
         self.result(rows)
     }
 
-    pub(crate) async fn execute(&mut self, sql: Sql) -> StoreResult<u64> {
+    pub(crate) async fn execute(&mut self, sql: Sql) -> Result<u64> {
         let done = timeout(
             STATEMENT_TIMEOUT,
             sql.query().execute(&mut *self.transaction),
@@ -296,13 +292,13 @@ impl Tx<'_> {
     }
 
     /// Runs several statements without values.
-    pub(crate) async fn script(&mut self, script: &'static str) -> StoreResult<()> {
+    pub(crate) async fn script(&mut self, script: &'static str) -> Result<()> {
         let done = sqlx::raw_sql(script).execute(&mut *self.transaction).await;
         done.map(drop)
             .map_err(|error| failure(self.action, self.faults, &error))
     }
 
-    pub(crate) async fn commit(self) -> StoreResult<()> {
+    pub(crate) async fn commit(self) -> Result<()> {
         let (action, faults) = (self.action, self.faults);
         match timeout(STATEMENT_TIMEOUT, self.transaction.commit()).await {
             Ok(done) => done.map_err(|error| failure(action, faults, &error)),
@@ -310,10 +306,7 @@ impl Tx<'_> {
         }
     }
 
-    fn result<T>(
-        &self,
-        result: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
-    ) -> StoreResult<T> {
+    fn result<T>(&self, result: Result<sqlx::Result<T>, tokio::time::error::Elapsed>) -> Result<T> {
         match result {
             Ok(done) => done.map_err(|error| failure(self.action, self.faults, &error)),
             Err(_) => Err(too_slow(self.action, self.faults)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::disk;
 
 /// Result of an operation of the store.
-pub type StoreResult<T> = Result<T, StoreError>;
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// A failure of the store. A missing row is not an error.
 #[derive(Debug, thiserror::Error)]

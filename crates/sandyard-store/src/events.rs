@@ -4,7 +4,7 @@ use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
 
 use crate::db::Tx;
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::model::{Event, EventFilter, NewEvent};
 use crate::sql::{Record, json_pair, sql};
 use crate::store::Store;
@@ -19,7 +19,7 @@ const TABLE: &str = "events";
 
 impl Store {
     /// Adds events. Returns the `seq` of the last one; 0 if there were none.
-    pub async fn add_events(&self, events: &[NewEvent]) -> StoreResult<i64> {
+    pub async fn add_events(&self, events: &[NewEvent]) -> Result<i64> {
         if events.is_empty() {
             return Ok(0);
         }
@@ -31,7 +31,7 @@ impl Store {
     }
 
     /// Lists events, oldest first.
-    pub async fn events(&self, filter: &EventFilter) -> StoreResult<Vec<Event>> {
+    pub async fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
         let mut query = sql(
             "SELECT seq, sandbox_id, owner, at_ms, kind, actor, data FROM events WHERE seq > $1",
         )
@@ -67,7 +67,7 @@ impl Store {
         };
         let query = query.add_next(order).int(limit as i64);
         let rows = self.db.read("listing events", query).await?;
-        let mut events = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut events = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         if filter.is_tail {
             events.reverse();
         }
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Deletes events and audit entries from before a time, and sessions that expired before it. Returns the number of rows.
-    pub async fn purge_history(&self, before_ms: i64) -> StoreResult<u64> {
+    pub async fn purge_history(&self, before_ms: i64) -> Result<u64> {
         let mut count = 0;
         for purge in [
             "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at_ms < $1 LIMIT $2)",
@@ -96,7 +96,7 @@ impl Store {
 }
 
 /// Adds events within a transaction. Returns the `seq` of the last one.
-pub(crate) async fn add(tx: &mut Tx<'_>, events: &[NewEvent]) -> StoreResult<i64> {
+pub(crate) async fn add(tx: &mut Tx<'_>, events: &[NewEvent]) -> Result<i64> {
     let Some(first) = number(tx, TABLE, events.len()).await? else {
         return Ok(0);
     };
@@ -136,7 +136,7 @@ pub(crate) async fn number(
     tx: &mut Tx<'_>,
     counter: &'static str,
     count: usize,
-) -> StoreResult<Option<i64>> {
+) -> Result<Option<i64>> {
     if count == 0 {
         return Ok(None);
     }
@@ -156,7 +156,7 @@ pub(crate) async fn number(
     Ok(Some(last - count + 1))
 }
 
-fn read(row: &AnyRow) -> StoreResult<Event> {
+fn read(row: &AnyRow) -> Result<Event> {
     let record = Record::new(TABLE, row);
     let id = record.text("sandbox_id")?;
     Ok(Event {

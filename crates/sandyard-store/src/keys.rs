@@ -2,7 +2,7 @@
 
 use sqlx::any::AnyRow;
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::{ApiKey, NewApiKey, User};
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -17,7 +17,7 @@ macro_rules! columns {
 
 impl Store {
     /// Inserts a key. Returns false if a key with this hash or id exists.
-    pub async fn insert_key(&self, key: &NewApiKey) -> StoreResult<bool> {
+    pub async fn insert_key(&self, key: &NewApiKey) -> Result<bool> {
         let NewApiKey { key, hash } = key;
         let insert = sql("INSERT INTO api_keys (id, owner, name, mask, scopes, hash, created_ms, expires_ms, last_used_ms, revoked_ms) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING")
@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Finds a key by its hash, with its owner.
-    pub async fn key_by_hash(&self, hash: &str) -> StoreResult<Option<(ApiKey, User)>> {
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<(ApiKey, User)>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// Lists keys, newest first; only those of `owner`, if given.
-    pub async fn keys(&self, owner: Option<&str>) -> StoreResult<Vec<ApiKey>> {
+    pub async fn keys(&self, owner: Option<&str>) -> Result<Vec<ApiKey>> {
         let mut query = sql(concat!("SELECT ", columns!(), " FROM api_keys"));
         if let Some(owner) = owner {
             query = query.add_next(" WHERE owner = ").text(owner);
@@ -60,12 +60,7 @@ impl Store {
     }
 
     /// Revokes a key; only one of `owner`, if given. Returns false if there is none. Revoking it again keeps the first time.
-    pub async fn revoke_key(
-        &self,
-        id: &str,
-        owner: Option<&str>,
-        now_ms: i64,
-    ) -> StoreResult<bool> {
+    pub async fn revoke_key(&self, id: &str, owner: Option<&str>, now_ms: i64) -> Result<bool> {
         let mut revoke =
             sql("UPDATE api_keys SET revoked_ms = COALESCE(revoked_ms, $1) WHERE id = $2")
                 .int(now_ms)
@@ -81,7 +76,7 @@ impl Store {
     }
 
     /// Records when a key was last used. Never sets the time back.
-    pub async fn touch_key(&self, id: &str, now_ms: i64) -> StoreResult<()> {
+    pub async fn touch_key(&self, id: &str, now_ms: i64) -> Result<()> {
         let touch = sql("UPDATE api_keys SET last_used_ms = $1 \
              WHERE id = $2 AND (last_used_ms IS NULL OR last_used_ms < $1)")
         .int(now_ms)
@@ -92,7 +87,7 @@ impl Store {
     }
 }
 
-fn read(row: &AnyRow) -> StoreResult<ApiKey> {
+fn read(row: &AnyRow) -> Result<ApiKey> {
     let record = Record::new("api_keys", row);
     Ok(ApiKey {
         id: record.text("id")?,

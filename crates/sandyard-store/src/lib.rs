@@ -40,7 +40,10 @@ mod timers;
 mod users;
 mod volumes;
 
-pub use error::{StoreError, StoreResult};
+pub use error::StoreError;
 pub use store::Store;
 pub use timer_rows::SANDBOX_TOPIC;
 pub use timers::Timers;
+
+/// Result of an operation of the store.
+pub type StoreResult<T> = error::Result<T>;

@@ -1,13 +1,13 @@
 //! Renames a location.
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::sql::sql;
 use crate::store::Store;
 
 impl Store {
     /// Moves snapshots and volumes from one name of a location to another, so that their owners keep them. The service moves sandboxes one
     /// by one, under their claims. Snapshots that exist under the new name stay unchanged.
-    pub async fn rename_location(&self, from: &str, to: &str) -> StoreResult<()> {
+    pub async fn rename_location(&self, from: &str, to: &str) -> Result<()> {
         let mut writer = self.db.writer("renaming a location").await?;
         let mut tx = writer.begin().await?;
         let aliases = sql(

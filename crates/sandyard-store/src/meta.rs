@@ -1,12 +1,12 @@
 //! Values that all servers share, and leases that one of them holds.
 
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
 impl Store {
     /// A value that all servers share, such as the secret of tokens. Returns the stored value, or stores `value` first.
-    pub async fn meta_or_insert(&self, name: &str, value: &str) -> StoreResult<String> {
+    pub async fn meta_or_insert(&self, name: &str, value: &str) -> Result<String> {
         if let Some(value) = self.meta(name).await? {
             return Ok(value);
         }
@@ -24,7 +24,7 @@ impl Store {
     }
 
     /// Reads a shared value.
-    pub async fn meta(&self, name: &str) -> StoreResult<Option<String>> {
+    pub async fn meta(&self, name: &str) -> Result<Option<String>> {
         let query = sql("SELECT value FROM meta WHERE name = $1").text(name);
         let row = self.db.read_one("reading a shared value", query).await?;
         row.map(|row| Record::new("meta", &row).text("value"))
@@ -38,7 +38,7 @@ impl Store {
         holder: &str,
         now_ms: i64,
         until_ms: i64,
-    ) -> StoreResult<bool> {
+    ) -> Result<bool> {
         let take = sql("INSERT INTO leases (name, holder, until_ms) VALUES ($1, $2, $3) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms \
              WHERE leases.holder = excluded.holder OR leases.until_ms <= $4")

@@ -6,7 +6,7 @@
 use std::time::SystemTime;
 
 use crate::db::{Db, Engine};
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::sql::{Record, sql};
 
 /// All versions, oldest first. A released version never changes.
@@ -15,7 +15,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_tables.sql")];
 const LOCK: i64 = 0x5a4e_4459_4152_4401;
 
 /// Runs the missing migrations. Fails for a database of a newer version.
-pub(crate) async fn migrate(db: &Db) -> StoreResult<()> {
+pub(crate) async fn migrate(db: &Db) -> Result<()> {
     let mut writer = db.writer("migrating the schema").await?;
     let mut tx = writer.begin().await?;
     if db.engine() == Engine::Postgres {

@@ -2,14 +2,14 @@
 
 use sqlx::any::AnyRow;
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::Node;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
 impl Store {
     /// Records the heartbeat of a node.
-    pub async fn upsert_node(&self, node: &Node) -> StoreResult<()> {
+    pub async fn upsert_node(&self, node: &Node) -> Result<()> {
         let upsert = sql("INSERT INTO nodes (id, url, locations, version, started_ms, seen_ms) \
              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET url = excluded.url, \
              locations = excluded.locations, version = excluded.version, started_ms = excluded.started_ms, \
@@ -28,14 +28,14 @@ impl Store {
     }
 
     /// Removes a node.
-    pub async fn remove_node(&self, id: &str) -> StoreResult<()> {
+    pub async fn remove_node(&self, id: &str) -> Result<()> {
         let remove = sql("DELETE FROM nodes WHERE id = $1").text(id).repeatable();
         self.db.execute("removing a node", remove).await?;
         Ok(())
     }
 
     /// Lists the nodes with a heartbeat since a time, by id.
-    pub async fn nodes(&self, seen_since_ms: i64) -> StoreResult<Vec<Node>> {
+    pub async fn nodes(&self, seen_since_ms: i64) -> Result<Vec<Node>> {
         let query = sql(
             "SELECT id, url, locations, version, started_ms, seen_ms FROM nodes WHERE seen_ms >= $1",
         );
@@ -43,13 +43,13 @@ impl Store {
             .db
             .read("listing nodes", query.int(seen_since_ms))
             .await?;
-        let mut nodes = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut nodes = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         nodes.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(nodes)
     }
 }
 
-fn read(row: &AnyRow) -> StoreResult<Node> {
+fn read(row: &AnyRow) -> Result<Node> {
     let record = Record::new("nodes", row);
     Ok(Node {
         id: record.text("id")?,

@@ -2,7 +2,7 @@
 
 use sqlx::any::AnyRow;
 
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::model::Secret;
 use crate::sql::{Record, Sql, sql};
 use crate::store::Store;
@@ -17,7 +17,7 @@ macro_rules! columns {
 
 impl Store {
     /// Inserts a secret, or replaces the owner's secret of this name and keeps its creation time. Returns the row.
-    pub async fn put_secret(&self, secret: &Secret) -> StoreResult<Secret> {
+    pub async fn put_secret(&self, secret: &Secret) -> Result<Secret> {
         let put = sql(concat!(
             "INSERT INTO secrets (",
             columns!(),
@@ -48,7 +48,7 @@ impl Store {
     }
 
     /// Lists the secrets that an owner may use: its own and shared ones.
-    pub async fn secrets_for(&self, owner: &str) -> StoreResult<Vec<Secret>> {
+    pub async fn secrets_for(&self, owner: &str) -> Result<Vec<Secret>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -58,13 +58,13 @@ impl Store {
     }
 
     /// Lists the secrets of all owners.
-    pub async fn all_secrets(&self) -> StoreResult<Vec<Secret>> {
+    pub async fn all_secrets(&self) -> Result<Vec<Secret>> {
         let query = sql(concat!("SELECT ", columns!(), " FROM secrets"));
         self.list_secrets(query).await
     }
 
     /// Deletes a secret. Returns false if there was none.
-    pub async fn delete_secret(&self, owner: &str, name: &str) -> StoreResult<bool> {
+    pub async fn delete_secret(&self, owner: &str, name: &str) -> Result<bool> {
         let delete = sql("DELETE FROM secrets WHERE owner = $1 AND name = $2")
             .text(owner)
             .text(name);
@@ -72,9 +72,9 @@ impl Store {
     }
 
     /// Sorted by name, then by age.
-    async fn list_secrets(&self, query: Sql) -> StoreResult<Vec<Secret>> {
+    async fn list_secrets(&self, query: Sql) -> Result<Vec<Secret>> {
         let rows = self.db.read("listing secrets", query).await?;
-        let mut secrets = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut secrets = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         // Sorted here, because the engines have different collations.
         secrets.sort_by(|one, other| {
             let by_name = one.name.cmp(&other.name);
@@ -86,7 +86,7 @@ impl Store {
     }
 }
 
-fn read(row: &AnyRow) -> StoreResult<Secret> {
+fn read(row: &AnyRow) -> Result<Secret> {
     let record = Record::new(TABLE, row);
     Ok(Secret {
         owner: record.text("owner")?,

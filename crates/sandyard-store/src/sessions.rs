@@ -1,6 +1,6 @@
 //! Login sessions.
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::{Session, User};
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -8,7 +8,7 @@ use crate::users::{self, user_columns};
 
 impl Store {
     /// Inserts a session.
-    pub async fn insert_session(&self, session: &Session) -> StoreResult<()> {
+    pub async fn insert_session(&self, session: &Session) -> Result<()> {
         let insert = sql(
             "INSERT INTO sessions (id, owner, refresh_hash, created_ms, expires_ms, revoked_ms) \
              VALUES ($1, $2, $3, $4, $5, $6)",
@@ -24,7 +24,7 @@ impl Store {
     }
 
     /// Finds a session and its user.
-    pub async fn session(&self, id: &str) -> StoreResult<Option<(Session, User)>> {
+    pub async fn session(&self, id: &str) -> Result<Option<(Session, User)>> {
         let query = sql(concat!(
             "SELECT sessions.id, sessions.owner, sessions.refresh_hash, sessions.created_ms, sessions.expires_ms, \
              sessions.revoked_ms, ",
@@ -57,7 +57,7 @@ impl Store {
         old_hash: &str,
         new_hash: &str,
         expires_ms: i64,
-    ) -> StoreResult<bool> {
+    ) -> Result<bool> {
         let rotate = sql("UPDATE sessions SET refresh_hash = $1, expires_ms = $2 \
              WHERE id = $3 AND refresh_hash = $4 AND revoked_ms IS NULL")
         .text(new_hash)
@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Revokes a session. Returns false if there is none, or it was revoked before.
-    pub async fn revoke_session(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+    pub async fn revoke_session(&self, id: &str, now_ms: i64) -> Result<bool> {
         let revoke =
             sql("UPDATE sessions SET revoked_ms = $1 WHERE id = $2 AND revoked_ms IS NULL")
                 .int(now_ms)
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Revokes all sessions of a user. Returns how many.
-    pub async fn revoke_sessions_of(&self, owner: &str, now_ms: i64) -> StoreResult<u64> {
+    pub async fn revoke_sessions_of(&self, owner: &str, now_ms: i64) -> Result<u64> {
         let revoke =
             sql("UPDATE sessions SET revoked_ms = $1 WHERE owner = $2 AND revoked_ms IS NULL")
                 .int(now_ms)

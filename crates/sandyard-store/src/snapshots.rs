@@ -3,7 +3,7 @@
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::Snapshot;
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -12,7 +12,7 @@ const TABLE: &str = "snapshots";
 
 impl Store {
     /// Inserts a snapshot before its template exists. Returns false if the name is taken, or its owner has another snapshot with this alias.
-    pub async fn insert_snapshot(&self, location: &str, snapshot: &Snapshot) -> StoreResult<bool> {
+    pub async fn insert_snapshot(&self, location: &str, snapshot: &Snapshot) -> Result<bool> {
         let insert = sql(
             "INSERT INTO snapshots (location, name, owner, sandbox_id, created_ms, alias) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT DO NOTHING",
@@ -33,7 +33,7 @@ impl Store {
         owner: &str,
         name: &str,
         alias: &str,
-    ) -> StoreResult<()> {
+    ) -> Result<()> {
         let mut writer = self.db.writer("naming a snapshot").await?;
         let mut tx = writer.begin().await?;
         let take = sql(
@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// The owner of a snapshot; none if the template is not a snapshot.
-    pub async fn snapshot_owner(&self, location: &str, name: &str) -> StoreResult<Option<String>> {
+    pub async fn snapshot_owner(&self, location: &str, name: &str) -> Result<Option<String>> {
         let query = sql("SELECT owner FROM snapshots WHERE location = $1 AND name = $2")
             .text(location)
             .text(name);
@@ -67,7 +67,7 @@ impl Store {
         location: &str,
         owner: &str,
         alias: &str,
-    ) -> StoreResult<Option<String>> {
+    ) -> Result<Option<String>> {
         let query =
             sql("SELECT name FROM snapshots WHERE location = $1 AND owner = $2 AND alias = $3")
                 .text(location)
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// The locations where an owner has a snapshot with this name or alias, the newest first.
-    pub async fn snapshot_locations(&self, owner: &str, name: &str) -> StoreResult<Vec<String>> {
+    pub async fn snapshot_locations(&self, owner: &str, name: &str) -> Result<Vec<String>> {
         let query = sql(
             "SELECT location FROM snapshots WHERE owner = $1 AND (name = $2 OR alias = $2) \
              ORDER BY created_ms DESC, name DESC",
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Lists the snapshots of a location, newest first.
-    pub async fn snapshots(&self, location: &str) -> StoreResult<Vec<Snapshot>> {
+    pub async fn snapshots(&self, location: &str) -> Result<Vec<Snapshot>> {
         let query = sql(
             "SELECT name, owner, alias, sandbox_id, created_ms FROM snapshots WHERE location = $1 \
              ORDER BY created_ms DESC, name DESC",
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// Deletes the row of a snapshot.
-    pub async fn delete_snapshot(&self, location: &str, name: &str) -> StoreResult<()> {
+    pub async fn delete_snapshot(&self, location: &str, name: &str) -> Result<()> {
         let delete = sql("DELETE FROM snapshots WHERE location = $1 AND name = $2")
             .text(location)
             .text(name)
@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-fn read(row: &AnyRow) -> StoreResult<Snapshot> {
+fn read(row: &AnyRow) -> Result<Snapshot> {
     let record = Record::new(TABLE, row);
     Ok(Snapshot {
         name: record.text("name")?,

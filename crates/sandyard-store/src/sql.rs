@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, AssertSqlSafe, Row};
 
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 
 /// Statements with more values than this contain lists of varying length and hardly repeat. They are not kept as prepared statements, because
 /// they would evict the others.
@@ -160,49 +160,49 @@ impl<'r> Record<'r> {
     }
 
     /// The first column as a number.
-    pub(crate) fn first_int(table: &'static str, row: &'r AnyRow) -> StoreResult<Option<i64>> {
+    pub(crate) fn first_int(table: &'static str, row: &'r AnyRow) -> Result<Option<i64>> {
         row.try_get(0)
             .map_err(|error| corrupt(table, "first", &error))
     }
 
-    pub(crate) fn maybe_text(&self, name: &str) -> StoreResult<Option<String>> {
+    pub(crate) fn maybe_text(&self, name: &str) -> Result<Option<String>> {
         self.row
             .try_get(name)
             .map_err(|error| corrupt(self.table, name, &error))
     }
 
-    pub(crate) fn text(&self, name: &str) -> StoreResult<String> {
+    pub(crate) fn text(&self, name: &str) -> Result<String> {
         self.maybe_text(name)?
             .ok_or_else(|| corrupt(self.table, name, &"empty"))
     }
 
-    pub(crate) fn maybe_int(&self, name: &str) -> StoreResult<Option<i64>> {
+    pub(crate) fn maybe_int(&self, name: &str) -> Result<Option<i64>> {
         self.row
             .try_get(name)
             .map_err(|error| corrupt(self.table, name, &error))
     }
 
-    pub(crate) fn int(&self, name: &str) -> StoreResult<i64> {
+    pub(crate) fn int(&self, name: &str) -> Result<i64> {
         self.maybe_int(name)?
             .ok_or_else(|| corrupt(self.table, name, &"empty"))
     }
 
-    pub(crate) fn flag(&self, name: &str) -> StoreResult<bool> {
+    pub(crate) fn flag(&self, name: &str) -> Result<bool> {
         Ok(self.int(name)? != 0)
     }
 
-    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
+    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         serde_json::from_str(&self.text(name)?).map_err(|error| corrupt(self.table, name, &error))
     }
 
-    pub(crate) fn maybe_json<T: DeserializeOwned>(&self, name: &str) -> StoreResult<Option<T>> {
+    pub(crate) fn maybe_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.maybe_text(name)?
             .map(|text| serde_json::from_str(&text))
             .transpose()
             .map_err(|error| corrupt(self.table, name, &error))
     }
 
-    pub(crate) fn variant<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
+    pub(crate) fn variant<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         serde_json::from_value(Value::String(self.text(name)?))
             .map_err(|error| corrupt(self.table, name, &error))
     }

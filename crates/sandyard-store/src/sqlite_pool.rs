@@ -8,10 +8,11 @@
 //! connection whose worker thread has ended does not answer.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sqlx::{AnyConnection, Connection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -44,7 +45,7 @@ impl SqlitePool {
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
             return Err(sqlx::Error::PoolClosed);
         };
-        let connection = lock(&self.idle).pop();
+        let connection = self.idle.lock().pop();
         let mut borrowed = PooledConnection {
             connection,
             faults: Faults {
@@ -75,7 +76,7 @@ impl SqlitePool {
     /// Closes the idle connections, and lends no more.
     pub(crate) async fn close(&self) {
         self.slots.close();
-        let idle = std::mem::take(&mut *lock(&self.idle));
+        let idle = std::mem::take(&mut *self.idle.lock());
         for connection in idle {
             // Commits are in the file already.
             let _ = connection.close().await;
@@ -120,7 +121,7 @@ impl Drop for PooledConnection {
             && !is_discarded
             && !self.pool.slots.is_closed()
         {
-            lock(&self.pool.idle).push(connection);
+            self.pool.idle.lock().push(connection);
         }
     }
 }
@@ -148,9 +149,4 @@ impl Faults {
     fn is_in_doubt(&self) -> bool {
         self.is_in_doubt.load(Ordering::Relaxed)
     }
-}
-
-/// A panic in another thread leaves the list intact.
-fn lock(idle: &Mutex<Vec<AnyConnection>>) -> std::sync::MutexGuard<'_, Vec<AnyConnection>> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }

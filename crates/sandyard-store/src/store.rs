@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::connect::connect;
 use crate::db::{Db, Engine};
 use crate::disk;
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::migrate::migrate;
 use crate::sql::sql;
 
@@ -34,7 +34,7 @@ impl Store {
     ///
     /// On SQLite a commit survives a kill of the process at any moment; a power failure may lose the last commits, but
     /// never leaves half of one.
-    pub async fn open(url: &str) -> StoreResult<Self> {
+    pub async fn open(url: &str) -> Result<Self> {
         let db = connect(url).await?;
         let migrated = migrate(&db).await;
         if migrated.is_err() {
@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// Checks that the database answers.
-    pub async fn ping(&self) -> StoreResult<()> {
+    pub async fn ping(&self) -> Result<()> {
         self.db
             .read("checking the connection", sql("SELECT 1"))
             .await?;
@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// Commits a small transaction, to check that the database accepts writes.
-    pub async fn check_write(&self) -> StoreResult<()> {
+    pub async fn check_write(&self) -> Result<()> {
         let mut writer = self.db.writer("testing a write").await?;
         let mut tx = writer.begin().await?;
         // As many pages as a create changes, or it would succeed where a create fails. A new value each time, because SQLite does not write a page

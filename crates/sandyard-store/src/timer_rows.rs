@@ -17,7 +17,7 @@ use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
 
 use crate::db::{Engine, Tx};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::{Timer, TimerPlan};
 use crate::sql::{Record, Sql, sql};
 use crate::store::Store;
@@ -43,7 +43,7 @@ pub(crate) async fn apply(
     id: &SandboxId,
     location: &str,
     plan: TimerPlan,
-) -> StoreResult<()> {
+) -> Result<()> {
     match plan {
         TimerPlan::Keep => {}
         TimerPlan::Set { due_ms } => {
@@ -92,13 +92,13 @@ impl Store {
         subject: &str,
         location: &str,
         due_ms: i64,
-    ) -> StoreResult<()> {
+    ) -> Result<()> {
         let set = set(topic, subject, location, due_ms);
         self.db.execute("setting a timer", set).await?;
         Ok(())
     }
 
-    pub(crate) async fn clear_timer(&self, topic: &str, subject: &str) -> StoreResult<()> {
+    pub(crate) async fn clear_timer(&self, topic: &str, subject: &str) -> Result<()> {
         self.db
             .execute("removing a timer", clear(topic, subject))
             .await?;
@@ -114,7 +114,7 @@ impl Store {
         now_ms: i64,
         until_ms: i64,
         limit: usize,
-    ) -> StoreResult<Vec<Timer>> {
+    ) -> Result<Vec<Timer>> {
         if locations.is_empty() || limit == 0 || candidates.is_some_and(<[_]>::is_empty) {
             return Ok(Vec::new());
         }
@@ -146,12 +146,12 @@ impl Store {
                  timers.attempts AS attempts, timers.last_error AS last_error",
             );
         let rows = self.db.write("claiming due timers", claim).await?;
-        let mut timers = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut timers = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         timers.sort_by_key(|timer| timer.due_ms);
         Ok(timers)
     }
 
-    pub(crate) async fn complete_timer(&self, timer: &Timer) -> StoreResult<bool> {
+    pub(crate) async fn complete_timer(&self, timer: &Timer) -> Result<bool> {
         let complete = of_claim(sql("DELETE FROM timers"), timer);
         Ok(self.db.execute("completing a timer", complete).await? > 0)
     }
@@ -161,7 +161,7 @@ impl Store {
         timer: &Timer,
         due_ms: i64,
         error: &str,
-    ) -> StoreResult<bool> {
+    ) -> Result<bool> {
         let retry =
             sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, last_error = $2")
                 .int(due_ms)
@@ -175,7 +175,7 @@ impl Store {
         timer: &Timer,
         due_ms: i64,
         error: Option<&str>,
-    ) -> StoreResult<bool> {
+    ) -> Result<bool> {
         // A new generation, because attempts start again, and the two together identify a claim.
         let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = $2, \
              generation = generation + 1")
@@ -185,14 +185,14 @@ impl Store {
         Ok(self.db.execute("postponing a timer", later).await? > 0)
     }
 
-    pub(crate) async fn mark_timer_dead(&self, timer: &Timer, error: &str) -> StoreResult<bool> {
+    pub(crate) async fn mark_timer_dead(&self, timer: &Timer, error: &str) -> Result<bool> {
         let mark =
             sql("UPDATE timers SET is_dead = 1, claimed_by = NULL, last_error = $1").text(error);
         let mark = of_claim(mark, timer).repeatable();
         Ok(self.db.execute("marking a timer dead", mark).await? > 0)
     }
 
-    pub(crate) async fn dead_timers(&self) -> StoreResult<Vec<Timer>> {
+    pub(crate) async fn dead_timers(&self) -> Result<Vec<Timer>> {
         let query = sql(
             "SELECT topic, subject, location, due_ms, ready_ms, generation, attempts, last_error \
              FROM timers WHERE is_dead = 1 ORDER BY due_ms LIMIT $1",
@@ -208,7 +208,7 @@ impl Store {
         topic: &str,
         subject: &str,
         now_ms: i64,
-    ) -> StoreResult<Option<String>> {
+    ) -> Result<Option<String>> {
         let revive = sql("UPDATE timers SET is_dead = 0, due_ms = $1, ready_ms = $1, attempts = 0, \
              generation = generation + 1 WHERE topic = $2 AND subject = $3 AND is_dead = 1 RETURNING location")
         .int(now_ms)
@@ -226,7 +226,7 @@ impl Store {
         location: &str,
         before_ms: i64,
         now_ms: i64,
-    ) -> StoreResult<Vec<TimerEntry>> {
+    ) -> Result<Vec<TimerEntry>> {
         let revive = sql(
             "UPDATE timers SET is_dead = 0, due_ms = $1, ready_ms = $1, attempts = 0, \
              generation = generation + 1 WHERE location = $2 AND due_ms < $3 AND is_dead = 1 \
@@ -240,7 +240,7 @@ impl Store {
     }
 
     /// When the next timer of these locations can be claimed.
-    pub(crate) async fn next_timer(&self, locations: &[String]) -> StoreResult<Option<i64>> {
+    pub(crate) async fn next_timer(&self, locations: &[String]) -> Result<Option<i64>> {
         if locations.is_empty() {
             return Ok(None);
         }
@@ -255,7 +255,7 @@ impl Store {
         &self,
         before_ms: i64,
         limit: i64,
-    ) -> StoreResult<Vec<TimerEntry>> {
+    ) -> Result<Vec<TimerEntry>> {
         let query = sql("SELECT topic, subject, location, ready_ms FROM timers \
              WHERE is_dead = 0 AND ready_ms < $1 ORDER BY ready_ms LIMIT $2")
         .int(before_ms)
@@ -264,10 +264,7 @@ impl Store {
     }
 
     /// The current entries of these timers, without deleted and dead ones.
-    pub(crate) async fn timers_among(
-        &self,
-        candidates: &[TimerEntry],
-    ) -> StoreResult<Vec<TimerEntry>> {
+    pub(crate) async fn timers_among(&self, candidates: &[TimerEntry]) -> Result<Vec<TimerEntry>> {
         if candidates.is_empty() {
             return Ok(Vec::new());
         }
@@ -276,13 +273,13 @@ impl Store {
         self.timer_entries(among(query, candidates)).await
     }
 
-    async fn timer_entries(&self, query: Sql) -> StoreResult<Vec<TimerEntry>> {
+    async fn timer_entries(&self, query: Sql) -> Result<Vec<TimerEntry>> {
         let rows = self.db.read("listing timers", query).await?;
         rows.iter().map(read_entry).collect()
     }
 }
 
-fn read_entry(row: &AnyRow) -> StoreResult<TimerEntry> {
+fn read_entry(row: &AnyRow) -> Result<TimerEntry> {
     let record = Record::new(TABLE, row);
     Ok(TimerEntry {
         topic: record.text("topic")?,
@@ -321,7 +318,7 @@ fn of_claim(statement: Sql, timer: &Timer) -> Sql {
         .add(" AND is_dead = 0 AND claimed_by IS NOT NULL")
 }
 
-fn read(row: &AnyRow) -> StoreResult<Timer> {
+fn read(row: &AnyRow) -> Result<Timer> {
     let record = Record::new(TABLE, row);
     Ok(Timer {
         topic: record.text("topic")?,

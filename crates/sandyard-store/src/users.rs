@@ -2,7 +2,7 @@
 
 use sqlx::any::AnyRow;
 
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::{NewUser, User, UserPatch};
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -20,7 +20,7 @@ pub(crate) use user_columns;
 
 impl Store {
     /// Inserts a user. Returns false if the name is taken.
-    pub async fn insert_user(&self, user: &NewUser) -> StoreResult<bool> {
+    pub async fn insert_user(&self, user: &NewUser) -> Result<bool> {
         let insert = sql("INSERT INTO users (name, password_hash, role, is_disabled, max_sandboxes, failures, created_ms) \
              VALUES ($1, $2, $3, 0, $4, 0, $5) ON CONFLICT (name) DO NOTHING")
         .text(&user.name)
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// Finds a user.
-    pub async fn user(&self, name: &str) -> StoreResult<Option<User>> {
+    pub async fn user(&self, name: &str) -> Result<Option<User>> {
         let query = sql(concat!(
             "SELECT ",
             user_columns!(),
@@ -43,17 +43,17 @@ impl Store {
     }
 
     /// Lists users by name.
-    pub async fn users(&self) -> StoreResult<Vec<User>> {
+    pub async fn users(&self) -> Result<Vec<User>> {
         let query = sql(concat!("SELECT ", user_columns!(), " FROM users"));
         let rows = self.db.read("listing users", query).await?;
-        let mut users = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut users = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         // Sorted here, because the engines have different collations.
         users.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(users)
     }
 
     /// Changes a user. Returns false if there is none.
-    pub async fn update_user(&self, name: &str, patch: &UserPatch) -> StoreResult<bool> {
+    pub async fn update_user(&self, name: &str, patch: &UserPatch) -> Result<bool> {
         let mut update = sql("UPDATE users SET name = name");
         if let Some(hash) = &patch.password_hash {
             update = update.add_next(", password_hash = ").text(hash);
@@ -74,7 +74,7 @@ impl Store {
     }
 
     /// Deletes a user with its keys, sessions and secrets. Returns false if there was none.
-    pub async fn delete_user(&self, name: &str) -> StoreResult<bool> {
+    pub async fn delete_user(&self, name: &str) -> Result<bool> {
         let mut writer = self.db.writer("deleting a user").await?;
         let mut tx = writer.begin().await?;
         // Foreign keys delete keys and sessions. Secrets have no foreign key, because an owner need not be a user. A later user with this name must not
@@ -96,7 +96,7 @@ impl Store {
         name: &str,
         max_failures: i64,
         locked_until_ms: i64,
-    ) -> StoreResult<Option<User>> {
+    ) -> Result<Option<User>> {
         let note = sql(concat!(
             "UPDATE users SET failures = CASE WHEN failures + 1 >= $1 THEN 0 ELSE failures + 1 END, \
              locked_until_ms = CASE WHEN failures + 1 >= $1 THEN $2 ELSE locked_until_ms END \
@@ -111,7 +111,7 @@ impl Store {
     }
 
     /// Clears the failures after a successful login.
-    pub async fn clear_login_failures(&self, name: &str) -> StoreResult<()> {
+    pub async fn clear_login_failures(&self, name: &str) -> Result<()> {
         let clear = sql("UPDATE users SET failures = 0, locked_until_ms = NULL \
              WHERE name = $1 AND (failures <> 0 OR locked_until_ms IS NOT NULL)")
         .text(name)
@@ -122,7 +122,7 @@ impl Store {
 }
 
 /// Reads a row of [`user_columns`].
-pub(crate) fn read(row: &AnyRow) -> StoreResult<User> {
+pub(crate) fn read(row: &AnyRow) -> Result<User> {
     let record = Record::new("users", row);
     Ok(User {
         name: record.text("user_name")?,

@@ -4,7 +4,7 @@ use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
 
 use crate::db::{Engine, Tx};
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::model::{MountedVolume, Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
 use crate::sql::{Record, Sql, json_pair, sql};
 use crate::store::Store;
@@ -21,11 +21,7 @@ macro_rules! columns {
 
 impl Store {
     /// Inserts a volume as `creating`, unless its name is taken or its owner's quota is reached.
-    pub async fn insert_volume(
-        &self,
-        volume: &Volume,
-        quota: Option<i64>,
-    ) -> StoreResult<VolumeInsert> {
+    pub async fn insert_volume(&self, volume: &Volume, quota: Option<i64>) -> Result<VolumeInsert> {
         let mut writer = self.db.writer("inserting a volume").await?;
         let mut tx = writer.begin().await?;
         // Serialises the inserts of one owner, so that the counts below stay valid.
@@ -52,7 +48,7 @@ impl Store {
     }
 
     /// Finds a volume of any owner by its id.
-    pub async fn volume(&self, id: &str) -> StoreResult<Option<Volume>> {
+    pub async fn volume(&self, id: &str) -> Result<Option<Volume>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -62,7 +58,7 @@ impl Store {
     }
 
     /// Finds an owner's volume by its name.
-    pub async fn volume_named(&self, owner: &str, name: &str) -> StoreResult<Option<Volume>> {
+    pub async fn volume_named(&self, owner: &str, name: &str) -> Result<Option<Volume>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -72,7 +68,7 @@ impl Store {
     }
 
     /// Lists volumes by name; only those of `owner`, if given.
-    pub async fn volumes(&self, owner: Option<&str>) -> StoreResult<Vec<Volume>> {
+    pub async fn volumes(&self, owner: Option<&str>) -> Result<Vec<Volume>> {
         let mut query = sql(concat!("SELECT ", columns!(), " FROM volumes"));
         if let Some(owner) = owner {
             query = query.add_next(" WHERE owner = ").text(owner);
@@ -81,11 +77,7 @@ impl Store {
     }
 
     /// Lists the volumes of a location that are `deleting`, or have been `creating` since before a time.
-    pub async fn unfinished_volumes(
-        &self,
-        location: &str,
-        before_ms: i64,
-    ) -> StoreResult<Vec<Volume>> {
+    pub async fn unfinished_volumes(&self, location: &str, before_ms: i64) -> Result<Vec<Volume>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -96,7 +88,7 @@ impl Store {
     }
 
     /// Marks a volume as `ready`. Returns false if it is not `creating` any more.
-    pub async fn finish_volume(&self, id: &str) -> StoreResult<bool> {
+    pub async fn finish_volume(&self, id: &str) -> Result<bool> {
         let update = sql("UPDATE volumes SET status = $1 WHERE id = $2 AND status = 'creating'")
             .variant(&VolumeStatus::Ready)
             .text(id);
@@ -104,7 +96,7 @@ impl Store {
     }
 
     /// Marks a volume as `deleting`, unless a sandbox that is not deleted has it.
-    pub async fn begin_volume_removal(&self, id: &str) -> StoreResult<VolumeRemoval> {
+    pub async fn begin_volume_removal(&self, id: &str) -> Result<VolumeRemoval> {
         let mut writer = self.db.writer("removing a volume").await?;
         let mut tx = writer.begin().await?;
         // First, so that no sandbox can get it after the query: see `missing_volume`.
@@ -121,14 +113,14 @@ impl Store {
         let rows = tx.rows(query).await?;
         if !rows.is_empty() {
             let ids = rows.iter().map(read_sandbox_id);
-            return Ok(VolumeRemoval::InUse(ids.collect::<StoreResult<_>>()?));
+            return Ok(VolumeRemoval::InUse(ids.collect::<Result<_>>()?));
         }
         tx.commit().await?;
         Ok(VolumeRemoval::Started)
     }
 
     /// Deletes the row of a volume.
-    pub async fn forget_volume(&self, id: &str) -> StoreResult<()> {
+    pub async fn forget_volume(&self, id: &str) -> Result<()> {
         let delete = sql("DELETE FROM volumes WHERE id = $1 AND status = 'deleting'")
             .text(id)
             .repeatable();
@@ -141,7 +133,7 @@ impl Store {
         &self,
         tx: &mut Tx<'_>,
         mounts: &[MountedVolume],
-    ) -> StoreResult<Option<String>> {
+    ) -> Result<Option<String>> {
         for mount in mounts {
             let mut query = sql("SELECT status FROM volumes WHERE id = $1 AND status = 'ready'")
                 .text(&mount.volume_id);
@@ -155,14 +147,14 @@ impl Store {
         Ok(None)
     }
 
-    async fn one_volume(&self, query: Sql) -> StoreResult<Option<Volume>> {
+    async fn one_volume(&self, query: Sql) -> Result<Option<Volume>> {
         let row = self.db.read_one("finding a volume", query).await?;
         row.as_ref().map(read).transpose()
     }
 
-    async fn list_volumes(&self, query: Sql) -> StoreResult<Vec<Volume>> {
+    async fn list_volumes(&self, query: Sql) -> Result<Vec<Volume>> {
         let rows = self.db.read("listing volumes", query).await?;
-        let mut volumes = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        let mut volumes = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         // Sorted here, because the engines have different collations.
         volumes.sort_by(|one, other| (&one.name, &one.owner).cmp(&(&other.name, &other.owner)));
         Ok(volumes)
@@ -185,7 +177,7 @@ fn insert(volume: &Volume) -> Sql {
     .int(volume.created_ms)
 }
 
-fn read(row: &AnyRow) -> StoreResult<Volume> {
+fn read(row: &AnyRow) -> Result<Volume> {
     let record = Record::new(TABLE, row);
     Ok(Volume {
         id: record.text("id")?,
@@ -199,7 +191,7 @@ fn read(row: &AnyRow) -> StoreResult<Volume> {
     })
 }
 
-fn read_sandbox_id(row: &AnyRow) -> StoreResult<SandboxId> {
+fn read_sandbox_id(row: &AnyRow) -> Result<SandboxId> {
     let id = Record::new("sandboxes", row).text("id")?;
     id.parse().map_err(|_| StoreError::Corrupt {
         table: "sandboxes",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 
 /// Most memory spent on names that must be remembered while a tree is built (hard links, directories to finish).
 const MAX_REMEMBERED_BYTES: u64 = 256 << 20;
@@ -91,7 +91,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Counts one more entry.
-    pub(crate) fn entry(&mut self) -> Result<(), TemplateError> {
+    pub(crate) fn entry(&mut self) -> Result<()> {
         self.counts.done.entries += 1;
         if self.counts.done.entries > self.limits.entries {
             return Err(TemplateError::LimitExceeded {
@@ -106,7 +106,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Counts data, before it is written where that is known.
-    pub(crate) fn bytes(&mut self, count: u64) -> Result<(), TemplateError> {
+    pub(crate) fn bytes(&mut self, count: u64) -> Result<()> {
         self.counts.done.bytes = self.counts.done.bytes.saturating_add(count);
         if self.counts.done.bytes > self.limits.bytes {
             return Err(TemplateError::LimitExceeded {
@@ -123,7 +123,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Counts memory kept until the end.
-    pub(crate) fn remember(&mut self, bytes: usize) -> Result<(), TemplateError> {
+    pub(crate) fn remember(&mut self, bytes: usize) -> Result<()> {
         self.remembered = self.remembered.saturating_add(bytes as u64);
         if self.remembered > MAX_REMEMBERED_BYTES {
             return Err(TemplateError::LimitExceeded {
@@ -135,7 +135,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Reports the progress to the caller, who may stop the work.
-    pub(crate) fn report(&mut self) -> Result<(), TemplateError> {
+    pub(crate) fn report(&mut self) -> Result<()> {
         match (self.on_progress)(self.counts.done) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(TemplateError::Cancelled),

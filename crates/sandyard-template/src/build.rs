@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::budget::Counts;
 use crate::copy::{Owners, chown_fd, chown_name};
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::Tree;
 
@@ -42,7 +42,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a directory, or changes the attributes of an existing one. Anything else of that name is removed.
-    pub(crate) fn dir(&mut self, path: &str, mode: u32, owner: Owner) -> Result<(), TemplateError> {
+    pub(crate) fn dir(&mut self, path: &str, mode: u32, owner: Owner) -> Result<()> {
         self.at(path, |target, owners, counts| {
             make_directory(target)?;
             chown_name(&target.dir, &target.name, owner.0, owner.1, owners, counts)?;
@@ -63,17 +63,12 @@ impl<'a> Builder<'a> {
         text: impl AsRef<[u8]>,
         mode: u32,
         owner: Owner,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         self.write(path, mode, owner, |file| file.write_all(text.as_ref()))
     }
 
     /// Installs a program of the host.
-    pub(crate) fn install(
-        &mut self,
-        path: &str,
-        program: &Path,
-        mode: u32,
-    ) -> Result<(), TemplateError> {
+    pub(crate) fn install(&mut self, path: &str, program: &Path, mode: u32) -> Result<()> {
         let mut source =
             File::open(program).operation(|| format!("open `{}`", program.display()))?;
         self.write(path, mode, ROOT, |file| {
@@ -85,7 +80,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a symbolic link, replacing what is there.
-    pub(crate) fn link(&mut self, path: &str, link: impl AsRef<Path>) -> Result<(), TemplateError> {
+    pub(crate) fn link(&mut self, path: &str, link: impl AsRef<Path>) -> Result<()> {
         self.at(path, |target, owners, counts| {
             clear_name(target)?;
             symlinkat(link.as_ref(), &target.dir, &target.name)?;
@@ -107,7 +102,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Reads a file of at most `limit` bytes; `None` when there is no such file.
-    pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, TemplateError> {
+    pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         let reading = || format!("read `{path}` of the layer");
         // Non-blocking, because a pipe of that name would block for ever.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -140,7 +135,7 @@ impl<'a> Builder<'a> {
         mode: u32,
         owner: Owner,
         fill: impl FnOnce(&mut File) -> std::io::Result<()>,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         let mut made = None;
         self.at(path, |target, _, _| {
             clear_name(target)?;
@@ -165,7 +160,7 @@ impl<'a> Builder<'a> {
         &mut self,
         path: &str,
         make: impl FnOnce(&EntryTarget, Owners, &mut Counts) -> Result<(), Errno>,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         let making = || format!("make `{path}` in the layer");
         let (parent, name) = split(path.as_bytes())
             .ok_or(Errno::INVAL)

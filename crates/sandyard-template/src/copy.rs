@@ -21,7 +21,7 @@ use rustix::io::Errno;
 pub(crate) use attributes::{chown_fd, chown_name, set_mtime, set_mtime_name};
 
 use crate::budget::Budget;
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::overlay;
 use crate::tree::{MAX_PATH_BYTES, Tree, for_each_name, stat_entry};
 use crate::xattr::Origin;
@@ -68,7 +68,7 @@ pub(crate) fn copy_tree(
     to: &Tree,
     rules: &Rules<'_>,
     budget: &mut Budget<'_>,
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let mut copier = Copier {
         from,
         to,
@@ -110,7 +110,7 @@ fn vanished(error: Errno) -> bool {
 
 impl Copier<'_, '_> {
     /// Copies all of a directory but its sub-directories, which it makes and returns.
-    fn enter(&mut self, rel: &Path) -> Result<Vec<OsString>, TemplateError> {
+    fn enter(&mut self, rel: &Path) -> Result<Vec<OsString>> {
         let mut below = Vec::new();
         let from = match self.from.open_dir(rel) {
             Ok(dir) => dir,
@@ -147,13 +147,7 @@ impl Copier<'_, '_> {
     }
 
     /// Copies one entry; true for a directory, which is to be visited.
-    fn entry(
-        &mut self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        rel: &Path,
-        name: &OsStr,
-    ) -> Result<bool, TemplateError> {
+    fn entry(&mut self, from: &OwnedFd, to: &OwnedFd, rel: &Path, name: &OsStr) -> Result<bool> {
         let path = rel.join(name);
         let Some(stat) =
             stat_entry(from, name).map_err(|error| self.failed("look at", &path, error))?
@@ -220,13 +214,7 @@ impl Copier<'_, '_> {
         Ok(kind == FileType::Directory)
     }
 
-    fn file(
-        &mut self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        path: &Path,
-        name: &OsStr,
-    ) -> Result<(), TemplateError> {
+    fn file(&mut self, from: &OwnedFd, to: &OwnedFd, path: &Path, name: &OsStr) -> Result<()> {
         // Non-blocking, in case a pipe has replaced the file meanwhile.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let source = match openat(from, name, flags, Mode::empty()) {
@@ -258,7 +246,7 @@ impl Copier<'_, '_> {
             .map_err(|error| self.failed("set attributes of", path, error))
     }
 
-    fn link(&self, first: &Path, to: &OwnedFd, name: &OsStr) -> Result<(), TemplateError> {
+    fn link(&self, first: &Path, to: &OwnedFd, name: &OsStr) -> Result<()> {
         let parent = first.parent().unwrap_or(Path::new(""));
         let first_name = first.file_name().unwrap_or_default();
         self.to
@@ -268,7 +256,7 @@ impl Copier<'_, '_> {
     }
 
     /// Gives a directory its attributes once nothing more is written into it.
-    fn leave(&mut self, rel: &Path) -> Result<(), TemplateError> {
+    fn leave(&mut self, rel: &Path) -> Result<()> {
         let from = match self.from.open_dir(rel) {
             Ok(dir) => dir,
             Err(error) if vanished(error) || error == Errno::XDEV => return Ok(()),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::manifest::Template;
 use crate::tree::Tree;
 
@@ -90,7 +90,7 @@ impl Default for DiffOptions {
 ///
 /// # Errors
 /// [`TemplateError::UnknownPart`], or when something cannot be read.
-pub fn diff(template: &Template, upper_dirs: &[(String, PathBuf)]) -> Result<Diff, TemplateError> {
+pub fn diff(template: &Template, upper_dirs: &[(String, PathBuf)]) -> Result<Diff> {
     diff_with(template, upper_dirs, &DiffOptions::default())
 }
 
@@ -102,7 +102,7 @@ pub fn diff_with(
     template: &Template,
     upper_dirs: &[(String, PathBuf)],
     options: &DiffOptions,
-) -> Result<Diff, TemplateError> {
+) -> Result<Diff> {
     let mut changes = walk::Changes::new(*options);
     for (key, upper) in upper_dirs {
         let Some(part) = template.parts.iter().find(|part| part.key == *key) else {

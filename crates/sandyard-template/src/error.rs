@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// Result of a template operation.
+pub(crate) type Result<T, E = TemplateError> = std::result::Result<T, E>;
+
 /// Failure of a template operation. Whatever it was building is gone again when it is returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -112,11 +115,11 @@ impl TemplateError {
 /// Says what was being done when the system refused.
 pub(crate) trait OperationExt<T> {
     /// Wraps the error with "failed to `action`".
-    fn operation(self, action: impl FnOnce() -> String) -> Result<T, TemplateError>;
+    fn operation(self, action: impl FnOnce() -> String) -> Result<T>;
 }
 
 impl<T, E: Into<io::Error>> OperationExt<T> for Result<T, E> {
-    fn operation(self, action: impl FnOnce() -> String) -> Result<T, TemplateError> {
+    fn operation(self, action: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| TemplateError::Io {
             action: action(),
             source: error.into(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, syncfs};
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::remove::remove_tree;
 use crate::tree::Tree;
 
@@ -23,7 +23,7 @@ pub(crate) struct NewLayer {
 
 impl NewLayer {
     /// Makes an empty layer under `layers`. The caller holds the store's lock, so that no sweep sees it unlocked.
-    pub(crate) fn create(layers: &Path, stem: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn create(layers: &Path, stem: &str) -> Result<Self> {
         let id = format!("{stem}-{}", random_suffix()?);
         let dir = layers.join(&id);
         let making = || format!("make layer `{}`", dir.display());
@@ -53,12 +53,12 @@ impl NewLayer {
     }
 
     /// The tree, to be filled.
-    pub(crate) fn tree(&self) -> Result<Tree, TemplateError> {
+    pub(crate) fn tree(&self) -> Result<Tree> {
         Tree::open(&self.tree_path())
     }
 
     /// Syncs it to disk, so that no manifest survives a power failure without its layer.
-    pub(crate) fn sync(&self) -> Result<(), TemplateError> {
+    pub(crate) fn sync(&self) -> Result<()> {
         syncfs(self.tree()?).operation(|| format!("write out layer `{}`", self.dir.display()))
     }
 
@@ -87,7 +87,7 @@ pub(crate) fn make_dir(path: &Path, mode: u32) -> std::io::Result<()> {
 }
 
 /// Twelve random characters.
-pub(crate) fn random_suffix() -> Result<String, TemplateError> {
+pub(crate) fn random_suffix() -> Result<String> {
     let mut bytes = [0_u8; 6];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .operation(|| "get random bytes".to_owned())?;

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::manifest::{Part, Template};
 use crate::merged::{MergedDir, MergedEntry};
 use crate::tree::Tree;
@@ -92,7 +92,7 @@ impl LayerFile {
     ///
     /// # Errors
     /// When it cannot be read, or is no longer a file.
-    pub fn read(&self, max_bytes: u64) -> Result<Option<Vec<u8>>, TemplateError> {
+    pub fn read(&self, max_bytes: u64) -> Result<Option<Vec<u8>>> {
         let reading = || format!("read `{}` of a template", self.name.display());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.holder, &self.name, flags, Mode::empty()).operation(reading)?;
@@ -135,7 +135,7 @@ impl<'a> TemplateLookup<'a> {
     ///
     /// # Errors
     /// When a layer cannot be read.
-    pub fn find(&mut self, path: &Path) -> Result<Option<ResolvedPath>, TemplateError> {
+    pub fn find(&mut self, path: &Path) -> Result<Option<ResolvedPath>> {
         let Some(root) = self.top_of_part(Path::new("/")) else {
             return Ok(None);
         };
@@ -214,7 +214,7 @@ impl<'a> TemplateLookup<'a> {
         })
     }
 
-    fn trees(&mut self, part: usize) -> Result<&[Tree], TemplateError> {
+    fn trees(&mut self, part: usize) -> Result<&[Tree]> {
         let trees = &mut self.trees[part];
         if trees.is_none() {
             let layers = self.parts[part].layers.iter();

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::host::Fingerprint;
 
 /// Format of the manifests this version writes.
@@ -91,7 +91,7 @@ pub(crate) enum LayerRef {
 
 impl Manifest {
     /// Reads a manifest and rejects paths that lead out of the store.
-    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TemplateError> {
+    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let bad = |source| TemplateError::Manifest {
             path: path.to_owned(),
             source,
@@ -201,7 +201,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(layer: &str, key: &str, target: &str) -> Result<Manifest, TemplateError> {
+    fn parse(layer: &str, key: &str, target: &str) -> Result<Manifest> {
         let text = format!(
             r#"{{"format":1,"name":"x","kind":{{"type":"imported"}},"created_unix_ms":1,
                "parts":[{{"target":"{target}","key":"{key}","layers":[{{"layer":"{layer}"}}]}}]}}"#

@@ -1,6 +1,6 @@
 //! Which strings are template names.
 
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 
 /// Longest template name.
 const MAX_LEN: usize = 64;
@@ -20,7 +20,7 @@ pub fn is_valid_name(name: &str) -> bool {
 }
 
 /// Refuses what is not a template name.
-pub(crate) fn check(name: &str) -> Result<(), TemplateError> {
+pub(crate) fn check(name: &str) -> Result<()> {
     if is_valid_name(name) {
         return Ok(());
     }

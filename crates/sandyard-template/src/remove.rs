@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::tree::{Tree, for_each_name, stat_entry};
 
 /// Directories deeper than this many bytes of path are first moved up to the top: an archive can make, through links,
@@ -18,7 +18,7 @@ const MOVE_UP_BYTES: usize = 2000;
 ///
 /// # Errors
 /// When something in it cannot be removed.
-pub fn remove_tree(path: &Path) -> Result<(), TemplateError> {
+pub fn remove_tree(path: &Path) -> Result<()> {
     // The directory may have been left without rights; as its owner we may give them back.
     let _ = chmodat(rustix::fs::CWD, path, Mode::RWXU, AtFlags::empty());
     let tree = match Tree::open(path) {

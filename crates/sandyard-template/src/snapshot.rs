@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::budget::{Budget, Counts, Limits};
 use crate::copy::{Owners, Rules, copy_tree, everything};
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::{Tree, for_each_name};
@@ -30,7 +30,7 @@ impl Store {
         base: &Template,
         upper_dirs: &[(String, PathBuf)],
         owners: Owners,
-    ) -> Result<(Template, Counts), TemplateError> {
+    ) -> Result<(Template, Counts)> {
         self.check_new(name, Replace::No)?;
         for (key, _) in upper_dirs {
             if !base.parts.iter().any(|part| part.key == *key) {
@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-fn open_unless_empty(upper: Option<&PathBuf>) -> Result<Option<Tree>, TemplateError> {
+fn open_unless_empty(upper: Option<&PathBuf>) -> Result<Option<Tree>> {
     let Some(path) = upper else {
         return Ok(None);
     };

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 pub use sweep::{SweepOptions, Swept};
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::layer::{NewLayer, make_dir, random_suffix};
 use crate::manifest::{FORMAT, Kind, Manifest, ManifestPart, Template};
 use crate::name;
@@ -43,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// When its directories cannot be made.
-    pub fn open(root: &Path) -> Result<Self, TemplateError> {
+    pub fn open(root: &Path) -> Result<Self> {
         let root = std::path::absolute(root).operation(|| format!("find `{}`", root.display()))?;
         let store = Self {
             templates: root.join("templates"),
@@ -71,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// [`TemplateError::BadName`], or when its manifest cannot be read.
-    pub fn get(&self, name: &str) -> Result<Option<Template>, TemplateError> {
+    pub fn get(&self, name: &str) -> Result<Option<Template>> {
         let manifest = self.manifest(name)?;
         Ok(manifest.map(|manifest| manifest.resolve(&self.layers)))
     }
@@ -80,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// When a manifest cannot be read.
-    pub fn list(&self) -> Result<Vec<Template>, TemplateError> {
+    pub fn list(&self) -> Result<Vec<Template>> {
         let manifests = self.manifests()?;
         Ok(manifests
             .into_iter()
@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// [`TemplateError::BadName`], or when the manifest cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<bool, TemplateError> {
+    pub fn remove(&self, name: &str) -> Result<bool> {
         name::check(name)?;
         let _locked = self.lock()?;
         self.retire_layers(name);
@@ -108,12 +108,12 @@ impl Store {
     }
 
     /// The manifest of `name`, or `None`.
-    pub(crate) fn manifest(&self, name: &str) -> Result<Option<Manifest>, TemplateError> {
+    pub(crate) fn manifest(&self, name: &str) -> Result<Option<Manifest>> {
         name::check(name)?;
         self.read_manifest(&self.manifest_path(name))
     }
 
-    pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, TemplateError> {
+    pub(crate) fn manifests(&self) -> Result<Vec<Manifest>> {
         let listing = || format!("list `{}`", self.templates.display());
         let mut manifests = Vec::new();
         for entry in fs::read_dir(&self.templates).operation(listing)? {
@@ -131,7 +131,7 @@ impl Store {
         Ok(manifests)
     }
 
-    fn read_manifest(&self, path: &Path) -> Result<Option<Manifest>, TemplateError> {
+    fn read_manifest(&self, path: &Path) -> Result<Option<Manifest>> {
         match fs::read(path) {
             Ok(bytes) => Manifest::parse(path, &bytes).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -140,7 +140,7 @@ impl Store {
     }
 
     /// Rejects names that a new template cannot have, before any work is done.
-    pub(crate) fn check_new(&self, name: &str, replace: Replace) -> Result<(), TemplateError> {
+    pub(crate) fn check_new(&self, name: &str, replace: Replace) -> Result<()> {
         name::check(name)?;
         if name == crate::host::HOST_TEMPLATE {
             return Err(TemplateError::ReservedName { name: name.into() });
@@ -148,7 +148,7 @@ impl Store {
         self.check_free(name, replace)
     }
 
-    fn check_free(&self, name: &str, replace: Replace) -> Result<(), TemplateError> {
+    fn check_free(&self, name: &str, replace: Replace) -> Result<()> {
         let taken = replace == Replace::No && self.manifest_path(name).exists();
         if taken {
             return Err(TemplateError::Exists { name: name.into() });
@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// An empty layer, which is removed unless [`Store::publish`] keeps it.
-    pub(crate) fn new_layer(&self, stem: &str) -> Result<NewLayer, TemplateError> {
+    pub(crate) fn new_layer(&self, stem: &str) -> Result<NewLayer> {
         let _locked = self.lock()?;
         NewLayer::create(&self.layers, stem)
     }
@@ -170,7 +170,7 @@ impl Store {
         parts: Vec<ManifestPart>,
         new_layers: Vec<NewLayer>,
         replace: Replace,
-    ) -> Result<Template, TemplateError> {
+    ) -> Result<Template> {
         let manifest = Manifest {
             format: FORMAT,
             name: name.into(),
@@ -187,7 +187,7 @@ impl Store {
         manifest: Manifest,
         new_layers: Vec<NewLayer>,
         replace: Replace,
-    ) -> Result<Template, TemplateError> {
+    ) -> Result<Template> {
         if self.syncs(&manifest.kind) {
             // One file system holds them all.
             new_layers.first().map(NewLayer::sync).transpose()?;
@@ -208,7 +208,7 @@ impl Store {
         Ok(manifest.resolve(&self.layers))
     }
 
-    fn write_manifest(&self, manifest: &Manifest) -> Result<(), TemplateError> {
+    fn write_manifest(&self, manifest: &Manifest) -> Result<()> {
         let path = self.manifest_path(&manifest.name);
         let temporary = self.templates.join(format!(".tmp-{}", random_suffix()?));
         let text =
@@ -238,7 +238,7 @@ impl Store {
         self.durable && *kind != Kind::Host
     }
 
-    fn sync_templates(&self) -> Result<(), TemplateError> {
+    fn sync_templates(&self) -> Result<()> {
         if !self.durable {
             return Ok(());
         }
@@ -258,11 +258,11 @@ impl Store {
         }
     }
 
-    pub(crate) fn lock(&self) -> Result<Locked, TemplateError> {
+    pub(crate) fn lock(&self) -> Result<Locked> {
         self.lock_file(".lock")
     }
 
-    pub(crate) fn lock_file(&self, name: &str) -> Result<Locked, TemplateError> {
+    pub(crate) fn lock_file(&self, name: &str) -> Result<Locked> {
         let path = self.templates.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let locking = || format!("lock `{}`", path.display());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::Errno;
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 
 /// Longest path inside a tree that is copied. Below PATH_MAX, so that one system call reaches everything from the root
 /// and no walk needs a descriptor per level: a hostile tree can be thousands of levels deep.
@@ -24,7 +24,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Opens `path`, which may go through symbolic links and `/proc/self/fd`: it is ours, what is beneath it is not.
-    pub(crate) fn open(path: &Path) -> Result<Self, TemplateError> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(rustix::fs::CWD, path, flags, Mode::empty())
             .operation(|| format!("open directory `{}`", path.display()))?;
@@ -35,7 +35,7 @@ impl Tree {
     }
 
     /// A directory inside, found as a process with this tree as its root would, as a tree of its own.
-    pub(crate) fn subtree(&self, rel: &Path) -> Result<Self, TemplateError> {
+    pub(crate) fn subtree(&self, rel: &Path) -> Result<Self> {
         let fd = self
             .open_in_root(rel, OFlags::RDONLY | OFlags::DIRECTORY)
             .operation(|| format!("open directory `{}`", self.show(rel)))?;

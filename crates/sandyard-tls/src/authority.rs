@@ -3,7 +3,6 @@
 //! The key is made first, and the certificate from it. Several servers may open the same folder at the same time: each
 //! may make a certificate, and all of them vouch for what the one key signs.
 
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -174,11 +173,7 @@ impl Authority {
     }
 }
 
-impl fmt::Debug for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Authority);
 
 impl AuthoritySpec<'_> {
     /// What the certificate says: the same for the same key and spec, but for its serial number.

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
@@ -96,7 +97,7 @@ impl OutputTail {
             if length == 0 {
                 return;
             }
-            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bytes = self.bytes.lock();
             bytes.extend_from_slice(chunk.get(..length).unwrap_or_default());
             let excess = bytes.len().saturating_sub(MAX_BYTES);
             bytes.drain(..excess);
@@ -111,7 +112,7 @@ impl OutputTail {
 
     /// The text so far, without control characters.
     pub(crate) fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes.lock();
         let text = String::from_utf8_lossy(&bytes);
         let plain = |c: &char| !c.is_control() || *c == '\n';
         text.trim().chars().filter(plain).collect()

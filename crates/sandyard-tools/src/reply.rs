@@ -37,8 +37,11 @@ enum Part {
 #[error("{0}")]
 pub(crate) struct Problem(String);
 
+/// What a part of a tool returns.
+pub(crate) type Result<T, E = Problem> = std::result::Result<T, E>;
+
 /// The outcome of a tool.
-pub(crate) type Answer = Result<Reply, Problem>;
+pub(crate) type Answer = Result<Reply>;
 
 impl Problem {
     /// A problem with this text.

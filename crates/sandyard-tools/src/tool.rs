@@ -11,8 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::reply::{Answer, Problem};
+use crate::files::blocking::blocking;
+use crate::reply::{Answer, Problem, Result};
 use crate::tool_state::ToolState;
+use crate::workspace::Workspace;
 
 /// A tool: its definition for callers, and its function.
 #[derive(Clone)]
@@ -42,32 +44,25 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    fn annotations(self, title: &str) -> ToolAnnotations {
-        ToolAnnotations::with_title(title)
+    fn annotations(self) -> ToolAnnotations {
+        ToolAnnotations::new()
             .read_only(matches!(self, Self::Reads | Self::ReadsExternal))
             .destructive(matches!(self, Self::Changes | Self::ChangesExternal))
             .open_world(matches!(self, Self::ReadsExternal | Self::ChangesExternal))
     }
 }
 
-/// Creates a tool. `description` is written for models.
+/// Creates a tool. Its work watches [`Call::cancelled`] itself if it can take long.
 ///
 /// The schema comes from the type of the arguments; its documentation comments are the descriptions of the parameters.
-pub(crate) fn tool<A, W, F>(
-    name: &'static str,
-    title: &'static str,
-    effect: Effect,
-    description: &'static str,
-    work: W,
-) -> Tool
+pub(crate) fn tool<A, W, F>(name: &'static str, effect: Effect, work: W) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
     W: Fn(Arc<ToolState>, A, Call) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let definition = rmcp::model::Tool::new(name, description, Arc::new(schema_of::<A>()))
-        .with_title(title)
-        .with_annotations(effect.annotations(title));
+    let definition = rmcp::model::Tool::new(name, "", Arc::new(schema_of::<A>()))
+        .with_annotations(effect.annotations());
     let work = Arc::new(work);
     Tool {
         definition,
@@ -81,7 +76,46 @@ where
     }
 }
 
+/// Creates a tool whose work is dropped when the call is cancelled.
+pub(crate) fn cancellable<A, W, F>(name: &'static str, effect: Effect, work: W) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    W: Fn(Arc<ToolState>, A) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    tool(name, effect, move |tool_state, arguments, call: Call| {
+        let work = work(tool_state, arguments);
+        async move { call.unless_cancelled(work).await }
+    })
+}
+
+/// Creates a tool whose work uses files of the workspace, on a thread that may block.
+pub(crate) fn workspace_tool<A, W>(name: &'static str, effect: Effect, work: W) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    W: Fn(&Workspace, A) -> Answer + Copy + Send + Sync + 'static,
+{
+    tool(name, effect, move |tool_state, arguments, _| {
+        blocking(move || work(&tool_state.workspace, arguments))
+    })
+}
+
 impl Tool {
+    /// Sets the title, for people.
+    pub(crate) fn title(mut self, title: &'static str) -> Self {
+        self.definition.title = Some(title.to_owned());
+        if let Some(annotations) = &mut self.definition.annotations {
+            annotations.title = Some(title.to_owned());
+        }
+        self
+    }
+
+    /// Sets the description, which is written for models.
+    pub(crate) fn description(mut self, description: &'static str) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
     /// A tool of another server, with its own definition.
     pub(crate) fn raw<W, F>(definition: rmcp::model::Tool, work: W) -> Self
     where
@@ -150,7 +184,7 @@ fn schema_of<T: JsonSchema>() -> JsonObject {
     object
 }
 
-fn parse<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A, Problem> {
+fn parse<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| Problem::new(format!("invalid arguments of {name}: {error}")))
 }

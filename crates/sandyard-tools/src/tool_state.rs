@@ -1,6 +1,8 @@
 //! State that the tools share.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::browser::Browser;
 use crate::custom::Servers;
@@ -50,11 +52,7 @@ pub(crate) struct Credential {
     pub(crate) session_id: String,
 }
 
-impl std::fmt::Debug for Credential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credential").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Credential);
 
 impl ToolState {
     /// The state of a new tool server.
@@ -73,14 +71,11 @@ impl ToolState {
 
     /// The current settings.
     pub(crate) fn runtime_config(&self) -> RuntimeConfig {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.config.read().clone()
     }
 
     /// Changes the settings.
     pub(crate) fn update_config(&self, change: impl FnOnce(&mut RuntimeConfig)) {
-        change(&mut self.config.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.config.write());
     }
 }

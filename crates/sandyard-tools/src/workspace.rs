@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::options::Options;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// The folders that tools may access.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl Workspace {
     }
 
     /// Resolves all links of a path, which need not exist, and checks that it is accessible.
-    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, Problem> {
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf> {
         if path.is_empty() || path.contains('\0') {
             return Err(Problem::new("the path is empty or contains a NUL byte"));
         }
@@ -65,7 +65,7 @@ impl Workspace {
     }
 
     /// Resolves the path of a file to write. A path that ends with `/` is an error.
-    pub(crate) fn resolve_file(&self, path: &str) -> Result<PathBuf, Problem> {
+    pub(crate) fn resolve_file(&self, path: &str) -> Result<PathBuf> {
         if path.ends_with('/') {
             return Err(Problem::new(format!(
                 "{path} is a folder: give the path of a file in it"

@@ -51,11 +51,8 @@ impl Output {
 #[serde(default, rename_all = "camelCase")]
 pub struct EndEvent {
     /// Its exit code; -1 when a signal ended it, which `status` then names.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "json::int",
-        alias = "exit_code"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "json::int")]
+    #[serde(alias = "exit_code")]
     pub exit_code: i32,
     /// Whether it exited, rather than being ended by a signal.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]

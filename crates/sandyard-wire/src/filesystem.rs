@@ -81,11 +81,8 @@ pub struct EntryInfo {
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub metadata: BTreeMap<String, String>,
     /// Whether the path itself is a symbolic link.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "null_default",
-        alias = "is_symlink"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    #[serde(alias = "is_symlink")]
     pub is_symlink: bool,
 }
 
@@ -151,18 +148,12 @@ pub struct WatchRequest {
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub recursive: bool,
     /// Whether each event carries what is known of the file.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "null_default",
-        alias = "include_entry"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    #[serde(alias = "include_entry")]
     pub include_entry: bool,
     /// Whether to watch on a network mount, where changes made elsewhere go unseen.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "null_default",
-        alias = "allow_network_mounts"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    #[serde(alias = "allow_network_mounts")]
     pub allow_network_mounts: bool,
 }
 
@@ -222,16 +213,12 @@ impl<'de> Deserialize<'de> for WatchDirResponse {
             keepalive: Option<Empty>,
         }
 
-        Ok(match Raw::deserialize(deserializer)? {
-            Raw {
-                filesystem: Some(event),
-                ..
-            } => Self::Filesystem(event),
-            Raw { start: Some(_), .. } => Self::Start,
-            Raw {
-                keepalive: Some(_), ..
-            } => Self::Keepalive,
-            _ => Self::Other,
+        let raw = Raw::deserialize(deserializer)?;
+        Ok(match (raw.filesystem, raw.start, raw.keepalive) {
+            (Some(event), _, _) => Self::Filesystem(event),
+            (None, Some(_), _) => Self::Start,
+            (None, None, Some(_)) => Self::Keepalive,
+            (None, None, None) => Self::Other,
         })
     }
 }
@@ -241,11 +228,8 @@ impl<'de> Deserialize<'de> for WatchDirResponse {
 #[serde(default, rename_all = "camelCase")]
 pub struct WatcherRef {
     /// The watcher.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "null_default",
-        alias = "watcher_id"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    #[serde(alias = "watcher_id")]
     pub watcher_id: String,
 }
 

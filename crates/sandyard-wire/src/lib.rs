@@ -7,6 +7,7 @@
 //! - [`http`]: the JSON of the plain HTTP routes.
 //! - [`host`]: messages that only the host may send; not part of E2B's protocol.
 //! - [`egress`]: egress, between agent and gateway; not part of E2B's protocol.
+//! - [`request`], [`query`] and [`range`]: what servers read from a request.
 //! - [`frame`]: the envelope around each message of a stream.
 //! - [`connect_error`]: the codes and the body of a failed call.
 //! - [`signature`]: signed file URLs.
@@ -24,6 +25,9 @@ pub mod host;
 pub mod http;
 pub mod json;
 pub mod process;
+pub mod query;
+pub mod range;
+pub mod request;
 pub mod routes;
 pub mod signature;
 

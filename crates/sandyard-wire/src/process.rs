@@ -79,23 +79,16 @@ impl<'de> Deserialize<'de> for ProcessSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             pid: Option<Pid>,
-            #[serde(default)]
             tag: Option<String>,
         }
         #[derive(Deserialize)]
         struct Pid(#[serde(deserialize_with = "json::int")] u32);
 
-        match Raw::deserialize(deserializer)? {
-            Raw {
-                pid: Some(Pid(pid)),
-                tag: None,
-            } => Ok(Self::Pid(pid)),
-            Raw {
-                pid: None,
-                tag: Some(tag),
-            } => Ok(Self::Tag(tag)),
+        let Raw { pid, tag } = Raw::deserialize(deserializer)?;
+        match (pid, tag) {
+            (Some(Pid(pid)), None) => Ok(Self::Pid(pid)),
+            (None, Some(tag)) => Ok(Self::Tag(tag)),
             _ => Err(de::Error::custom(
                 "a process selector names either a pid or a tag",
             )),
@@ -170,23 +163,16 @@ impl<'de> Deserialize<'de> for ProcessInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             stdin: Option<Base64>,
-            #[serde(default)]
             pty: Option<Base64>,
         }
         #[derive(Deserialize)]
         struct Base64(#[serde(with = "json::base64_bytes")] Bytes);
 
-        match Raw::deserialize(deserializer)? {
-            Raw {
-                stdin: Some(Base64(bytes)),
-                pty: None,
-            } => Ok(Self::Stdin(bytes)),
-            Raw {
-                stdin: None,
-                pty: Some(Base64(bytes)),
-            } => Ok(Self::Pty(bytes)),
+        let Raw { stdin, pty } = Raw::deserialize(deserializer)?;
+        match (stdin, pty) {
+            (Some(Base64(bytes)), None) => Ok(Self::Stdin(bytes)),
+            (None, Some(Base64(bytes))) => Ok(Self::Pty(bytes)),
             _ => Err(de::Error::custom(
                 "process input goes either to stdin or to pty",
             )),
@@ -225,9 +211,7 @@ impl<'de> Deserialize<'de> for StreamInputRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(default)]
             start: Option<ConnectRequest>,
-            #[serde(default)]
             data: Option<Data>,
         }
         #[derive(Deserialize)]
@@ -235,23 +219,12 @@ impl<'de> Deserialize<'de> for StreamInputRequest {
             input: ProcessInput,
         }
 
-        match Raw::deserialize(deserializer)? {
-            Raw {
-                start: Some(ConnectRequest { process }),
-                data: None,
-            } => Ok(Self::Start { process }),
-            Raw {
-                start: None,
-                data: Some(Data { input }),
-            } => Ok(Self::Data { input }),
-            Raw {
-                start: None,
-                data: None,
-            } => Ok(Self::Keepalive {}),
-            Raw {
-                start: Some(_),
-                data: Some(_),
-            } => Err(de::Error::custom(
+        let Raw { start, data } = Raw::deserialize(deserializer)?;
+        match (start, data) {
+            (Some(ConnectRequest { process }), None) => Ok(Self::Start { process }),
+            (None, Some(Data { input })) => Ok(Self::Data { input }),
+            (None, None) => Ok(Self::Keepalive {}),
+            (Some(_), Some(_)) => Err(de::Error::custom(
                 "an input message is either a start or data",
             )),
         }

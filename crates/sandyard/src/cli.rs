@@ -3,17 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::env::CompleteEnv;
 
 use crate::commands::exit_code::SANDYARD_FAILED;
 use crate::commands::info::SandboxArgs;
 use crate::commands::lifecycle::{SandboxesArgs, Verb};
 use crate::commands::{
-    attach, completions, config, cp, create, demo, doctor, e2b, exec, files, flows, info, key,
-    lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
-    selftest, serve, snapshot, template, timeout, tools, user, volume,
+    attach, completions, config, cp, create, demo, doctor, e2b, exec, files, flows, forward, info,
+    key, lifecycle, login, logs, ls, mcp, network, operations, ports, probe, processes, provider,
+    rm, run, secret, selftest, serve, shell, snapshot, stats, template, timeout, tools, update,
+    user, version, volume,
 };
+use crate::completion;
 use crate::global::Global;
+use crate::help;
 use crate::output::{self, Format};
 
 /// Isolated Linux sandboxes for AI agents
@@ -23,7 +27,7 @@ use crate::output::{self, Format};
     version,
     arg_required_else_help = true,
     after_help = "Most commands send requests to the server at SANDYARD_URL, with the API key in SANDYARD_API_KEY. On the server's host, the \
-admin key in the data directory is used if SANDYARD_API_KEY is not set. `run`, `tools`, `doctor`, `selftest`, `demo`, \
+admin key in the data directory is used if SANDYARD_API_KEY is not set. `sandyard login` stores the URL and a key. `run`, `tools`, `doctor`, `selftest`, `demo`, \
 `config` and `completions` need no server.
 
 Exit code: 125 when Sandyard failed, 2 when an option is wrong. `exec`, `attach` and `run` exit with the exit code of the \
@@ -48,15 +52,27 @@ enum Command {
     Info(SandboxArgs),
     /// Run a command in a sandbox
     Exec(exec::ExecArgs),
+    /// Open a shell in a sandbox
+    Shell(shell::ShellArgs),
     /// Attach to a running process in a sandbox
     Attach(attach::AttachArgs),
-    /// Copy files and directories between this host and a sandbox
+    /// List commands that run in a sandbox
+    Ps(processes::PsArgs),
+    /// Kill a command that runs in a sandbox
+    Kill(processes::KillArgs),
+    /// Wait until a command has ended or a sandbox has a status
+    Wait(processes::WaitArgs),
+    /// Copy files and directories from and to sandboxes
     Cp(cp::CpArgs),
     /// Manage files in a sandbox
     Files(files::FilesArgs),
     /// Manage access to ports of a sandbox
     #[command(subcommand)]
     Ports(ports::PortsCommand),
+    /// Open a port of a sandbox in the browser
+    Open(forward::OpenArgs),
+    /// Forward TCP ports of this host to a sandbox
+    PortForward(forward::ForwardArgs),
     /// Manage the egress policy of a sandbox
     #[command(subcommand)]
     Network(network::NetworkCommand),
@@ -74,7 +90,12 @@ enum Command {
     Events(logs::EventsArgs),
     /// Show CPU, memory and disk usage of a sandbox
     Metrics(SandboxArgs),
-    /// Pause sandboxes and keep their memory; the next request wakes them
+    /// Show the resource usage of running sandboxes, live
+    #[command(visible_alias = "top")]
+    Stats(stats::StatsArgs),
+    /// Change the metadata or the timeout of a sandbox
+    Update(update::UpdateArgs),
+    /// Pause sandboxes with their memory; any request wakes them
     Pause(SandboxesArgs),
     /// Resume paused or stopped sandboxes
     Resume(SandboxesArgs),
@@ -84,6 +105,8 @@ enum Command {
     Timeout(timeout::TimeoutArgs),
     /// Delete sandboxes
     Rm(rm::RmArgs),
+    /// Delete stopped and failed sandboxes
+    Prune(rm::PruneArgs),
     /// Save the files of a sandbox as a template
     Snapshot(snapshot::SnapshotArgs),
     /// Create a sandbox from the files of another one
@@ -92,6 +115,13 @@ enum Command {
     Diff(SandboxArgs),
     /// Manage templates that sandboxes start from
     Template(template::TemplateArgs),
+    /// Store the URL of a server and a key for it
+    Login(login::LoginArgs),
+    /// Delete the stored key of a server
+    Logout(login::LogoutArgs),
+    /// Choose between the servers that you logged in to
+    #[command(subcommand)]
+    Context(login::ContextCommand),
     /// Manage users
     #[command(subcommand)]
     User(user::UserCommand),
@@ -101,7 +131,7 @@ enum Command {
     /// Use the server with programs written for E2B
     #[command(subcommand)]
     E2b(e2b::E2bCommand),
-    /// Connect an MCP client to the server through standard input and output
+    /// Connect an MCP client to the server through standard streams
     Mcp(mcp::McpArgs),
     /// Show the audit log
     Audit(operations::AuditArgs),
@@ -111,10 +141,10 @@ enum Command {
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     /// List servers that share the store
-    #[command(subcommand)]
+    #[command(subcommand, hide = true)]
     Node(operations::NodeCommand),
     /// Manage failed timers
-    #[command(subcommand)]
+    #[command(subcommand, hide = true)]
     Timer(operations::TimerCommand),
     /// Check and show server settings
     #[command(subcommand)]
@@ -123,16 +153,19 @@ enum Command {
     Run(run::RunArgs),
     /// Serve the tools of a sandbox for a local directory, over MCP
     Tools(tools::ToolsArgs),
-    /// Check which kernel features this host has and how to enable missing ones
+    /// Check this host's kernel features and how to enable others
     Doctor(Format),
     /// Try to break out of a sandbox on this host and print a report
     Selftest(selftest::SelftestArgs),
     /// Check this host and run a script in a sandbox
     Demo,
+    /// Show the versions of this program and of the server
+    Version(Format),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
     /// Run the privileged launcher of a data directory (started automatically)
     #[command(
+        hide = true,
         override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--detach]",
         after_help = "The server and `sandyard run` start a launcher when none is running for their data directory.
 
@@ -143,23 +176,42 @@ enum Command {
     )]
     Launcher,
     /// Run the sandbox agent in your own container or machine (see `agent --help`)
-    #[command(override_usage = "sandyard agent [OPTION]...")]
+    #[command(hide = true, override_usage = "sandyard agent [OPTION]...")]
     Agent,
     /// Run an escape check in a sandbox of the self-test
     #[command(hide = true)]
     Probe(probe::ProbeArgs),
 }
 
+/// The command line with its help.
+fn declared() -> clap::Command {
+    help::complete(Cli::command())
+}
+
 /// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    // A shell that asks for candidates.
+    CompleteEnv::with_factory(|| completion::complete_names(declared()))
+        .var(completions::VARIABLE)
+        .complete();
+    let mut declared = declared();
+    let parsed = declared
+        .try_get_matches_from_mut(std::env::args_os())
+        .map_err(help::keep_best_suggestion)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let Cli { global, command } = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => error.format(&mut declared).exit(),
+    };
     let result = match command {
         // No async runtime: these fork.
         Command::Doctor(format) => doctor::doctor(&global, format),
         Command::Probe(args) => probe::probe(args),
         // These need none.
         Command::Config(command) => config::config(&global, &command),
-        Command::Completions(args) => Ok(completions::completions(&args, Cli::command())),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Logout(args) => login::logout(&global, &args),
+        Command::Context(command) => login::context(&global, command),
         command => async_main(&global, command),
     };
     let result = result.and_then(|code| output::finish().map(|()| code));
@@ -171,7 +223,7 @@ pub(crate) fn main() -> ExitCode {
 
 /// Prints the help of a command that [`crate::role`] runs.
 pub(crate) fn help_of(name: &str) -> ExitCode {
-    let mut command = Cli::command();
+    let mut command = declared();
     let help = command
         .find_subcommand_mut(name)
         .map(|command| command.render_long_help().to_string());
@@ -202,7 +254,13 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Ls(args) => ls::ls(global, &args).await,
         Command::Info(args) => info::info(global, &args).await,
         Command::Exec(args) => exec::exec(global, args).await,
+        Command::Shell(args) => shell::shell(global, args).await,
         Command::Attach(args) => attach::attach(global, args).await,
+        Command::Ps(args) => processes::ps(global, &args).await,
+        Command::Kill(args) => processes::kill(global, &args).await,
+        Command::Wait(args) => processes::wait(global, &args).await,
+        Command::Open(args) => forward::open(global, &args).await,
+        Command::PortForward(args) => forward::forward(global, &args).await,
         Command::Cp(args) => cp::cp(global, args).await,
         Command::Files(args) => files::files(global, args).await,
         Command::Ports(command) => ports::ports(global, command).await,
@@ -212,16 +270,21 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Volume(command) => volume::volume(global, command).await,
         Command::Logs(args) => logs::logs(global, &args).await,
         Command::Events(args) => logs::events(global, &args).await,
-        Command::Metrics(args) => info::metrics(global, &args).await,
+        Command::Metrics(args) => stats::metrics(global, &args).await,
+        Command::Stats(args) => stats::stats(global, &args).await,
         Command::Pause(args) => lifecycle::change_state(global, Verb::Pause, &args).await,
         Command::Resume(args) => lifecycle::change_state(global, Verb::Resume, &args).await,
         Command::Stop(args) => lifecycle::change_state(global, Verb::Stop, &args).await,
         Command::Timeout(args) => timeout::timeout(global, &args).await,
+        Command::Update(args) => update::update(global, args).await,
         Command::Rm(args) => rm::rm(global, &args).await,
+        Command::Prune(args) => rm::prune(global, &args).await,
         Command::Snapshot(args) => snapshot::snapshot(global, &args).await,
         Command::Fork(args) => snapshot::fork(global, args).await,
         Command::Diff(args) => snapshot::diff(global, &args).await,
         Command::Template(args) => template::template(global, args).await,
+        Command::Login(args) => login::login(global, &args).await,
+        Command::Version(format) => version::version(global, format).await,
         Command::User(command) => user::user(global, command).await,
         Command::Key(command) => key::key(global, command).await,
         Command::E2b(command) => e2b::e2b(global, command).await,
@@ -235,9 +298,12 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Tools(args) => tools::tools(args).await,
         Command::Selftest(args) => selftest::selftest(global, args).await,
         Command::Demo => demo::demo(global).await,
-        Command::Doctor(_) | Command::Probe(_) | Command::Config(_) | Command::Completions(_) => {
-            unreachable!("handled in `main`")
-        }
+        Command::Doctor(_)
+        | Command::Probe(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Logout(_)
+        | Command::Context(_) => unreachable!("handled in `main`"),
         Command::Launcher | Command::Agent => {
             anyhow::bail!("options of `launcher` and `agent` must follow the command")
         }
@@ -250,11 +316,84 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        declared().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_command_that_is_not_hidden_once() {
+        let help = declared().render_help().to_string();
+        for command in declared().get_subcommands() {
+            let start = format!("  {:12}  ", command.get_name());
+            let count = help.lines().filter(|line| line.starts_with(&start)).count();
+            assert_eq!(count, usize::from(!command.is_hide_set()), "{start}");
+        }
+        for line in help.lines().filter(|line| line.starts_with("  ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(
+            help.contains("--data-dir DIR") && help.contains("Exit code: 125"),
+            "{help}"
+        );
+    }
+
+    #[test]
+    fn global_options_are_one_line_in_the_help_of_a_command() {
+        let mut command = declared();
+        command.build();
+        let network = command.find_subcommand_mut("network").unwrap();
+        let help = network
+            .find_subcommand_mut("allow")
+            .unwrap()
+            .render_help()
+            .to_string();
+        assert_eq!(help.matches("--data-dir").count(), 1, "{help}");
+        assert!(
+            help.contains("Global options: --data-dir DIR, --url URL"),
+            "{help}"
+        );
+    }
+
+    #[test]
+    fn names_of_other_programs_work() {
+        for (name, expected) in [
+            ("list", "Ls"),
+            ("inspect", "Info"),
+            ("delete", "Rm"),
+            ("start", "Resume"),
+            ("shell", "Shell"),
+            ("ssh", "Shell"),
+        ] {
+            let arguments = if name == "list" {
+                vec![name]
+            } else {
+                vec![name, "web"]
+            };
+            let command = format!("{:?}", parse(&arguments).unwrap());
+            assert!(command.starts_with(expected), "{name}: {command}");
+        }
+        for arguments in [["secret", "list"], ["template", "list"]] {
+            assert!(parse(&arguments).is_ok(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn the_most_similar_command_is_suggested() {
+        for (typed, expected) in [
+            ("creat", "'create'"),
+            ("exce", "'exec'"),
+            ("heath", "'health'"),
+        ] {
+            let error = parse(&[typed]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(error.matches("similar subcommand").count(), 1, "{error}");
+            assert!(!error.contains("similar subcommands"), "{error}");
+        }
     }
 
     fn parse(arguments: &[&str]) -> Result<Command, clap::Error> {
-        Cli::try_parse_from([&["sandyard"], arguments].concat()).map(|cli| cli.command)
+        let matches = declared().try_get_matches_from([&["sandyard"], arguments].concat());
+        let matches = matches.map_err(help::keep_best_suggestion)?;
+        Cli::from_arg_matches(&matches).map(|cli| cli.command)
     }
 
     #[test]

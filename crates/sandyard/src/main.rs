@@ -6,7 +6,10 @@
 
 mod cli;
 mod commands;
+mod completion;
+mod contexts;
 mod global;
+mod help;
 mod output;
 mod port_owner;
 mod role;

@@ -4,6 +4,8 @@ mod colour;
 mod errors;
 mod escape;
 mod table;
+mod time;
+mod width;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,10 +18,12 @@ use serde::Serialize;
 pub(crate) use colour::{Colour, use_colour};
 pub(crate) use errors::{client_hint, error};
 pub(crate) use escape::escape_control;
-pub(crate) use table::{Cell, fields, table};
+pub(crate) use table::{Cell, fields, fitted_lines, table};
+pub(crate) use time::{ago, clock_time, until};
+pub(crate) use width::terminal_width;
 
 /// How a command prints its result.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Format {
     /// Print JSON
     #[arg(long)]
@@ -53,6 +57,27 @@ impl Format {
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Prints a list as JSON, or as a table that fits the terminal: columns after the first `required` are shown if they fit.
+    pub(crate) fn print_fitted<T: Serialize>(
+        self,
+        headings: &[&str],
+        required: usize,
+        items: &[T],
+        row: impl Fn(&T) -> Vec<Cell>,
+    ) -> anyhow::Result<ExitCode> {
+        let rows = || items.iter().map(row).collect::<Vec<_>>();
+        match self.json {
+            true => json(&items)?,
+            false => lines(&fitted_lines(headings, required, &rows())),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints several lines.
+pub(crate) fn lines(texts: &[String]) {
+    texts.iter().for_each(line);
 }
 
 /// The first error of writing to standard output.

@@ -416,7 +416,7 @@ async fn headers_of_a_proxy_replace_those_of_the_client() {
         "{head}"
     );
     let port = client.dial(8080).await.expect("a port");
-    assert_eq!(port.headers()["host"], "8080");
+    assert_eq!(port.headers["host"], "8080");
     assert!(!format!("{port:?}").contains("8080"));
     let closed = client.dial(1).await.expect_err("closed");
     let is_reported = matches!(

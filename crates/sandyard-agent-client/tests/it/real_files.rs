@@ -102,7 +102,7 @@ async fn a_port_inside_is_reached_and_a_closed_one_is_not() {
         let (mut from, mut to) = stream.split();
         tokio::io::copy(&mut from, &mut to).await.expect("an echo");
     });
-    let mut dialled = agent.client.dial(port).await.expect("open");
+    let mut dialled = agent.client.dial(port).await.expect("open").stream;
     dialled.write_all(b"through").await.expect("open");
     dialled.shutdown().await.expect("open");
     let mut back = String::new();

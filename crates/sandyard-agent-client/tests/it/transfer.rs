@@ -188,7 +188,7 @@ async fn a_dialled_port_carries_bytes_in_both_directions() {
         let (mut from, mut to) = stream.split();
         tokio::io::copy(&mut from, &mut to).await.expect("an echo");
     });
-    let mut port = server.client().dial(8080).await.expect("a port");
+    let mut port = server.client().dial(8080).await.expect("a port").stream;
     port.write_all(b"echo").await.expect("open");
     port.shutdown().await.expect("open");
     let mut all = String::new();

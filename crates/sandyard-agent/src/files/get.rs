@@ -14,10 +14,11 @@ use http::{Method, StatusCode};
 use rustix::fs::OFlags;
 use sandyard_core::percent;
 use sandyard_wire::ConnectError;
+use sandyard_wire::query::Query;
+use sandyard_wire::range::{self, Part};
 use sandyard_wire::routes::{content_type, query};
 
 use super::gzip::{self, Packer};
-use super::range::{self, Part};
 use super::reply_of;
 use crate::activity::OpenStream;
 use crate::body::Body;
@@ -25,7 +26,6 @@ use crate::call::{Call, Response, plain_error, typed};
 use crate::filesystem::from_io;
 use crate::fs;
 use crate::path;
-use crate::query::Query;
 
 /// Sends a file or a part of it.
 pub(crate) async fn get(call: &mut Call) -> Response {

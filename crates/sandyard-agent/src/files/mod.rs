@@ -4,7 +4,6 @@ mod get;
 mod gzip;
 mod multipart;
 mod post;
-mod range;
 mod target;
 
 pub(crate) use get::get;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use sandyard_wire::ConnectError;
+use sandyard_wire::query::Query;
 use sandyard_wire::routes::{header, query};
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use super::target::Target;
 use crate::call::{Call, Response, json_reply};
 use crate::filesystem::from_io;
 use crate::path;
-use crate::query::Query;
 use crate::user::Account;
 
 /// Maximum number of files in one form.

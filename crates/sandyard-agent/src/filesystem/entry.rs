@@ -36,7 +36,8 @@ pub(crate) fn describe(path: &Path, names: &Names) -> io::Result<EntryInfo> {
         } else {
             BTreeMap::new()
         },
-        is_symlink,
+        // The newest clients of E2B would show a link where others show its target's type.
+        is_symlink: false,
     })
 }
 

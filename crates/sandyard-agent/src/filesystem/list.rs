@@ -42,7 +42,8 @@ pub(super) async fn list(
                 continue;
             };
             // A link to a directory is not entered: it may lead back up.
-            let is_directory = entry.r#type == FileType::Directory && !entry.is_symlink;
+            let is_directory =
+                entry.r#type == FileType::Directory && entry.symlink_target.is_none();
             push(&mut entries, entry)?;
             if entries.len().is_multiple_of(ENTRIES_PER_TURN) {
                 tokio::task::yield_now().await;

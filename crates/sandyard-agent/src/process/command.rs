@@ -12,7 +12,7 @@ use crate::path;
 use crate::settings::Settings;
 use crate::user::{self, Account, Accounts};
 
-/// The search path for programs unless the sandbox or the command sets another.
+/// The search path for programs unless the sandbox or the command sets another, after the user's own `~/.local/bin`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A command ready to be executed.
@@ -84,7 +84,7 @@ fn environment(
     settings: &Settings,
 ) -> BTreeMap<String, String> {
     let login = [
-        ("PATH", DEFAULT_PATH.to_owned()),
+        ("PATH", default_path(&account.home)),
         ("HOME", account.home.to_string_lossy().into_owned()),
         ("USER", account.name.clone()),
         ("LOGNAME", account.name.clone()),
@@ -101,6 +101,11 @@ fn environment(
         add_proxy_variables(&mut env, proxy);
     }
     env
+}
+
+/// `pip install` and `pipx` put programs of users other than root below the home.
+fn default_path(home: &Path) -> String {
+    format!("{}/.local/bin:{DEFAULT_PATH}", home.display())
 }
 
 fn working_directory(

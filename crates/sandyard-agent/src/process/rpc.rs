@@ -9,7 +9,9 @@ use sandyard_wire::process::{
     CloseStdinRequest, ConnectRequest, ListRequest, ProcessSelector, SendInputRequest,
     SendSignalRequest, Signal, StartRequest, StreamInputRequest, UpdateRequest,
 };
-use sandyard_wire::{Code, ConnectError, Decoder, Frame, json::Empty, routes};
+use sandyard_wire::{
+    Code, ConnectError, Decoder, Frame, json::Empty, query::Query, request, routes,
+};
 use tokio::time::Instant;
 
 use super::input::InputLease;
@@ -21,7 +23,6 @@ use super::tracked_process::Process;
 use super::tree;
 use crate::body::Body;
 use crate::call::{Call, Origin, Response, empty_reply, json_reply, plain_error, stream_reply};
-use crate::query::Query;
 
 /// How long the call waits for a kill before it answers.
 const KILL_WAIT: Duration = Duration::from_secs(2);
@@ -113,7 +114,7 @@ fn signal_group(process: &Process, number: i32) -> Result<(), ConnectError> {
 
 /// Starts a command and streams its events.
 pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let deadline = request::timeout(call.headers())?.map(|timeout| Instant::now() + timeout);
     let request: StartRequest = call.stream_message().await?;
     let (account, accounts) = call.account()?;
     let agent = call.agent.clone();
@@ -133,7 +134,7 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
 
 /// Streams the events of a process that exists.
 pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let deadline = request::timeout(call.headers())?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let retention_id = call.header(routes::header::RETAIN);
     let process = match retention_id {
@@ -146,7 +147,7 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
             "the pid now belongs to another process",
         ));
     }
-    let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
+    let position = match request::number(call.headers(), routes::header::OUTPUT_OFFSET)? {
         Some(requested) => {
             let position = available_position(&process, requested)?;
             if retention_id.is_some() {
@@ -200,7 +201,7 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
         process,
         reader,
         call.peer.clone(),
-        call.keepalive(),
+        request::keepalive(call.headers()),
         deadline,
     );
     let body = Body::from_frames(stream, async |stream| stream.next().await);
@@ -258,13 +259,13 @@ pub(crate) async fn stream_input(call: &mut Call) -> Result<Response, ConnectErr
     let _open = call.agent.counters.open_stream();
     while let Some(piece) = call.body.next_piece().await? {
         decoder.push(&piece);
-        while let Some(frame) = decoder.next_frame().map_err(|error| bad_frame(&error))? {
+        while let Some(frame) = decoder.next_frame().map_err(request::bad_frame)? {
             if let Frame::Message(message) = frame {
                 take_input(call, &mut target, &message).await?;
             }
         }
     }
-    decoder.finish().map_err(|error| bad_frame(&error))?;
+    decoder.finish().map_err(request::bad_frame)?;
     let answer = sandyard_wire::frame::encode_json(&Empty {});
     let answer = answer.map_err(|error| ConnectError::internal(error.to_string()))?;
     let end = sandyard_wire::frame::encode_end(None);
@@ -276,7 +277,7 @@ async fn take_input(
     target: &mut Option<(Rc<Process>, InputLease)>,
     message: &[u8],
 ) -> Result<(), ConnectError> {
-    match (crate::call::parse(message)?, &target) {
+    match (request::parse(message)?, &target) {
         (StreamInputRequest::Start { process }, None) => {
             let process = call.agent.processes.find_running(&process)?;
             let lease = process.input_state.lease();
@@ -294,8 +295,4 @@ async fn take_input(
             "an input stream starts by naming its process",
         )),
     }
-}
-
-pub(super) fn bad_frame(error: &sandyard_wire::FrameError) -> ConnectError {
-    ConnectError::invalid_argument(error.to_string())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sandyard_wire::filesystem::{WatchRequest, WatcherEvents, WatcherRef};
-use sandyard_wire::{ConnectError, json::Empty, routes};
+use sandyard_wire::{ConnectError, json::Empty, request, routes};
 use tokio::time::Instant;
 
 use super::stream::WatchStream;
@@ -28,13 +28,13 @@ pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
 
 /// Streams changes of a directory.
 pub(crate) async fn watch_dir(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let deadline = request::timeout(call.headers())?.map(|timeout| Instant::now() + timeout);
     let request: WatchRequest = call.stream_message().await?;
     let watching = call.agent.watches.watch(interest(call, &request)?)?;
     let stream = WatchStream::new(
         watching,
         call.peer.clone(),
-        call.keepalive(),
+        request::keepalive(call.headers()),
         deadline,
         call.agent.counters.open_stream(),
     );

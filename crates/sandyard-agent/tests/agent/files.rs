@@ -252,7 +252,10 @@ fn directories_are_made_listed_moved_and_removed() {
     };
     assert_eq!(names(&list(0)), ["e", "link"]);
     assert_eq!(names(&list(2)), ["e", "f", "x", "link"]);
-    assert_eq!(list(1)["entries"][1]["isSymlink"], true);
+    assert_eq!(
+        list(1)["entries"][1]["symlinkTarget"],
+        json!(dir.join("e/x"))
+    );
     let moved = json!({"source": dir.join("e/x"), "destination": dir.join("new/y")});
     let moved = agent.call("/filesystem.Filesystem/Move", &moved);
     assert_eq!(moved["entry"]["size"], "5");

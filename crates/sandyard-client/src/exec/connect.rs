@@ -1,20 +1,18 @@
 //! Opens WebSockets with the client's own name resolution and trusted certificates, and parses error responses like
 //! those of other requests.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{io, sync::Arc};
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{StatusCode, Url};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, protocol::WebSocketConfig};
+use tokio_util::either::Either;
 
 use super::{Socket, connection_error};
 use crate::Result;
@@ -28,11 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// A plain or a TLS connection.
-#[derive(Debug)]
-pub(super) enum Connection {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+pub(super) type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Opens a WebSocket to an `http` or `https` address.
 pub(super) async fn connect(client: &Client, url: Url) -> Result<Socket> {
@@ -83,13 +77,13 @@ async fn dial(client: &Client, url: &Url) -> io::Result<Connection> {
     let stream = dial_any(Resolver.lookup(host, port).await?).await?;
     stream.set_nodelay(true)?;
     if url.scheme() != "https" {
-        return Ok(Connection::Plain(stream));
+        return Ok(Either::Left(stream));
     }
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
     // A WebSocket starts with HTTP/1.1, which is the only version that reqwest is built with.
     let connector = TlsConnector::from(Arc::clone(&client.tls()));
-    Ok(Connection::Tls(Box::new(
+    Ok(Either::Right(Box::new(
         connector.connect(name, stream).await?,
     )))
 }
@@ -107,44 +101,4 @@ async fn dial_any(addresses: Vec<std::net::SocketAddr>) -> io::Result<TcpStream>
 
 fn unreachable(client: &Client, error: io::Error) -> ClientError {
     ClientError::not_connected(client.url(), Box::new(error))
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
-    }
 }

@@ -23,16 +23,12 @@ pub(super) enum ServerMessage {
 pub(super) struct Start {
     pub(super) pid: u32,
     /// Unique ID of the process. `None`: the server cannot reconnect to it.
-    #[serde(default)]
     pub(super) process: Option<String>,
     /// Whether the process has a terminal.
-    #[serde(default)]
     pub(super) tty: Option<bool>,
     /// Offset of the first byte of output that follows.
-    #[serde(default)]
     pub(super) output_offset: Option<u64>,
     /// Number of bytes of input that the command received before this connection.
-    #[serde(default)]
     pub(super) input_offset: Option<u64>,
 }
 

@@ -1,7 +1,5 @@
 //! Users and their keys.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::Other;
@@ -34,14 +32,7 @@ pub struct UserRequest {
     pub max_sandboxes: Option<i64>,
 }
 
-impl fmt::Debug for UserRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UserRequest")
-            .field("name", &self.name)
-            .field("role", &self.role)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(UserRequest: name, role);
 
 /// Changes to a user. `None` leaves a field as it is.
 #[derive(Clone, Default, Serialize)]
@@ -60,15 +51,7 @@ pub struct UserChange {
     pub max_sandboxes: Option<i64>,
 }
 
-impl fmt::Debug for UserChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UserChange")
-            .field("role", &self.role)
-            .field("is_disabled", &self.is_disabled)
-            .field("max_sandboxes", &self.max_sandboxes)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(UserChange: role, is_disabled, max_sandboxes);
 
 /// API key, without the key itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,10 +101,4 @@ pub struct NewKey {
     pub about: ApiKey,
 }
 
-impl fmt::Debug for NewKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewKey")
-            .field("about", &self.about)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NewKey: about);

@@ -64,13 +64,7 @@ impl fmt::Debug for Command {
     }
 }
 
-impl fmt::Debug for RunCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunCommand")
-            .field("cwd", &self.cwd)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(RunCommand: cwd);
 
 /// Result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +87,21 @@ pub struct CommandResult {
 pub struct StartedCommand {
     /// Process ID inside the sandbox.
     pub process_id: u32,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Running command of a sandbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process ID inside the sandbox.
+    pub pid: u32,
+    /// Program that runs.
+    pub command: String,
+    /// Arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,

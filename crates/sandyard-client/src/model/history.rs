@@ -45,7 +45,6 @@ pub struct LogEntry {
     /// Source of the line: `stdout`, `stderr`, `event`, `gateway` (a denied connection) or `notice` (a gap in the log).
     pub source: String,
     /// Process that wrote the line.
-    #[serde(default)]
     pub pid: Option<u32>,
     /// Text of the line.
     pub text: String,
@@ -78,7 +77,6 @@ pub struct AuditEntry {
     /// ID of the operation.
     pub action: String,
     /// Resource that the operation acted on.
-    #[serde(default)]
     pub target: Option<String>,
     /// HTTP status of the response.
     #[serde(default)]

@@ -13,7 +13,7 @@ mod sandbox;
 mod volume;
 
 pub use account::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
-pub use command::{Command, CommandResult, RunCommand, StartedCommand};
+pub use command::{Command, CommandResult, Process, RunCommand, StartedCommand};
 pub use file::{Change, FileEntry};
 pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry, LogPage};
 pub use network::{

@@ -37,16 +37,7 @@ pub struct NetworkPolicy {
     pub other: Other,
 }
 
-impl fmt::Debug for NetworkPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetworkPolicy")
-            .field("allow_internet_access", &self.allow_internet_access)
-            .field("allow_out", &self.allow_out)
-            .field("deny_out", &self.deny_out)
-            .field("rules", &self.rules)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NetworkPolicy: allow_internet_access, allow_out, deny_out, rules);
 
 /// Rule for requests to a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,24 +103,18 @@ pub struct Flow {
     #[serde(default)]
     pub duration_ms: u64,
     /// Protocol: `tcp`, `udp`, `dns`, `icmp` or `other`. `None` in a summary.
-    #[serde(default)]
     pub protocol: Option<String>,
     /// Host name, if known.
-    #[serde(default)]
     pub name: Option<String>,
     /// IP address that was dialled, or would have been.
-    #[serde(default)]
     pub address: Option<String>,
     /// Port of the remote host.
-    #[serde(default)]
     pub port: Option<u16>,
     /// Outcome: `allowed`, `denied` or `failed`.
     pub verdict: String,
     /// Machine-readable reason for a denial.
-    #[serde(default)]
     pub code: Option<String>,
     /// Explanation of a denial or failure for people.
-    #[serde(default)]
     pub reason: Option<String>,
     /// Number of bytes that the sandbox sent.
     #[serde(default)]
@@ -176,14 +161,7 @@ pub struct SecretRequest {
     pub is_shared: bool,
 }
 
-impl fmt::Debug for SecretRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretRequest")
-            .field("hosts", &self.hosts)
-            .field("is_shared", &self.is_shared)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(SecretRequest: hosts, is_shared);
 
 /// Secret without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

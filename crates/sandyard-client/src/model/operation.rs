@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Other;
 
@@ -20,7 +19,7 @@ pub struct Health {
     pub providers: Vec<Provider>,
     /// Fields that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: Other,
 }
 
 /// Information about the server.
@@ -29,6 +28,12 @@ pub struct ServerInfo {
     /// Version of the server.
     #[serde(default)]
     pub version: String,
+    /// User that the credentials belong to. Empty: the server does not say.
+    #[serde(default)]
+    pub user: String,
+    /// Whether that user is an admin.
+    #[serde(default)]
+    pub is_admin: bool,
     /// Addresses for clients of E2B.
     pub e2b: E2bInfo,
     /// Providers of the server, the default first.
@@ -48,7 +53,6 @@ pub struct Provider {
     #[serde(default)]
     pub status: String,
     /// Time at which the status last changed (RFC 3339).
-    #[serde(default)]
     pub since: Option<String>,
     /// Reason why the provider is unreachable. Shown to admins only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +92,6 @@ pub struct Template {
     #[serde(default)]
     pub provider: String,
     /// Size in bytes.
-    #[serde(default)]
     pub size_bytes: Option<u64>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -116,7 +119,6 @@ pub struct UnknownInstance {
     /// Provider that runs the instance.
     pub provider: String,
     /// ID of the sandbox that the instance was created for, according to its label.
-    #[serde(default)]
     pub sandbox_id: Option<String>,
     /// State according to the provider.
     #[serde(default)]
@@ -135,7 +137,6 @@ pub struct DeadTimer {
     #[serde(default)]
     pub attempts: i64,
     /// Error of the last attempt.
-    #[serde(default)]
     pub last_error: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]

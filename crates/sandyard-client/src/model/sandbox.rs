@@ -1,7 +1,6 @@
 //! Sandboxes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,15 +56,7 @@ pub struct CreateSandbox {
     pub volumes: BTreeMap<String, String>,
 }
 
-impl fmt::Debug for CreateSandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CreateSandbox")
-            .field("provider", &self.provider)
-            .field("template", &self.template)
-            .field("alias", &self.alias)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(CreateSandbox: provider, template, alias);
 
 /// Sandbox after an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,7 +67,6 @@ pub struct Sandbox {
     #[serde(default)]
     pub status: String,
     /// ID that the provider gave the sandbox.
-    #[serde(default)]
     pub provider_sandbox_id: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -90,8 +80,10 @@ pub struct SandboxInfo {
     pub sandbox_id: String,
     /// Status of the sandbox.
     pub status: String,
-    /// Second name that the owner chose.
+    /// Whether the processes of a paused sandbox have ended.
     #[serde(default)]
+    pub is_stopped: bool,
+    /// Second name that the owner chose.
     pub alias: Option<String>,
     /// Owner of the sandbox.
     #[serde(default)]
@@ -100,17 +92,20 @@ pub struct SandboxInfo {
     #[serde(default)]
     pub provider: String,
     /// Operations that the provider supports: `pause`, `snapshot` and so on.
-    #[serde(default)]
     pub capabilities: Option<BTreeMap<String, bool>>,
     /// Template or snapshot that the sandbox was created from.
     #[serde(default)]
     pub template_id: String,
     /// Time of creation (RFC 3339).
-    #[serde(default)]
     pub created_at: Option<String>,
     /// Time at which the timeout is over unless the sandbox is used (RFC 3339).
-    #[serde(default)]
     pub expires_at: Option<String>,
+    /// Time at which the sandbox is deleted unless it is used (RFC 3339).
+    #[serde(default)]
+    pub deletes_at: Option<String>,
+    /// What happens when the timeout is over: `pause`, `stop` or `delete`.
+    #[serde(default)]
+    pub timeout_action: String,
     /// Ports that anyone may open.
     #[serde(default)]
     pub public_ports: Vec<u16>,
@@ -179,11 +174,7 @@ pub struct ForkSandbox {
     pub timeout: Option<u64>,
 }
 
-impl fmt::Debug for ForkSandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForkSandbox").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ForkSandbox);
 
 /// Port of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,8 +184,10 @@ pub struct Port {
     /// Preview URL of the port.
     pub url: String,
     /// URL with an access token, valid for 24 hours for anyone who has it.
-    #[serde(default)]
     pub signed_url: Option<String>,
+    /// The same for a web browser, on a host of its own where the browser can resolve it.
+    #[serde(default)]
+    pub browser_url: Option<String>,
     /// Whether anyone may open the port.
     #[serde(default)]
     pub public: bool,

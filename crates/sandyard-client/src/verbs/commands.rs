@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
-use crate::model::{Command, CommandResult, RunCommand, StartedCommand};
+use crate::model::{Command, CommandResult, Process, RunCommand, StartedCommand};
 use crate::request::TimeLimit;
 
 #[derive(Serialize)]
@@ -50,6 +51,37 @@ impl Client {
     pub async fn start(&self, sandbox: &str, command: &RunCommand) -> Result<StartedCommand> {
         self.run_command(sandbox, command, RunMode::Background)
             .await
+    }
+
+    /// Lists the running commands of a sandbox that were started through the API.
+    ///
+    /// # Errors
+    ///
+    /// If the sandbox does not exist or cannot run.
+    pub async fn processes(&self, sandbox: &str) -> Result<Vec<Process>> {
+        let operation = "listing commands";
+        let answer: Wrapped = self
+            .get(operation, ["sandboxes", sandbox, "processes"])
+            .await?;
+        Ok(answer.page(operation, "processes")?.items)
+    }
+
+    /// Sends a signal, for example `TERM`, to a running command.
+    ///
+    /// # Errors
+    ///
+    /// If the command does not run, or the signal does not exist.
+    pub async fn kill_process(&self, sandbox: &str, pid: u32, signal: &str) -> Result<()> {
+        let pid = pid.to_string();
+        let request = self
+            .request(
+                Method::POST,
+                ["sandboxes", sandbox, "processes", &pid, "kill"],
+            )
+            .query(&[("signal", signal)]);
+        self.send("sending a signal", TimeLimit::Short, request)
+            .await?;
+        Ok(())
     }
 
     async fn run_command<T: DeserializeOwned>(

@@ -1,5 +1,6 @@
 //! Lifecycle of sandboxes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -168,6 +169,23 @@ impl Client {
         body["sandbox_id"] = json!(sandbox);
         let route = ["sandboxes", "schedule-timeout"];
         self.post("setting the timeout", route, &body).await
+    }
+
+    /// Sets labels of a sandbox, and removes those without a value.
+    ///
+    /// # Errors
+    ///
+    /// If the sandbox does not exist, or a label is not valid.
+    pub async fn change_metadata(
+        &self,
+        sandbox: &str,
+        changes: &BTreeMap<String, Option<String>>,
+    ) -> Result<Sandbox> {
+        let request = self
+            .request(Method::PATCH, ["sandboxes", sandbox])
+            .json(&json!({ "metadata": changes }));
+        self.fetch("changing the metadata", TimeLimit::Short, request)
+            .await
     }
 
     /// Saves a sandbox's files as a template.

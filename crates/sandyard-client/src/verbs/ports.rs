@@ -1,6 +1,7 @@
 //! Ports of a sandbox.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use serde_json::json;
 
@@ -10,8 +11,8 @@ use crate::model::Port;
 
 /// State of a listening socket in `/proc/net/tcp`: `TCP_LISTEN`.
 const LISTENS: &str = "0A";
-/// Port of the agent in every sandbox.
-const AGENT_PORT: u16 = 49983;
+/// Ports of the egress listeners and of the agent in every sandbox.
+const INTERNAL_PORTS: RangeInclusive<u16> = 49_980..=49_983;
 /// Largest socket table that is read, in bytes.
 const MAX_TABLE_BYTES: usize = 16 << 20;
 /// Maximum number of listed ports: a hostile sandbox could open thousands.
@@ -33,7 +34,7 @@ impl Client {
                 Err(error) => return Err(error),
             }
         }
-        numbers.remove(&AGENT_PORT);
+        numbers.retain(|port| !INTERNAL_PORTS.contains(port));
         let mut ports = Vec::new();
         for number in numbers.into_iter().take(MAX_PORTS) {
             ports.push(self.port(sandbox, number).await?);

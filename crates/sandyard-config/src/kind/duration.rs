@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use super::Value;
+use sandyard_core::time_span;
 
-/// Seconds of a minute.
-pub const MINUTE: u64 = 60;
-/// Seconds of an hour.
-pub const HOUR: u64 = 60 * MINUTE;
-/// Seconds of a day.
-pub const DAY: u64 = 24 * HOUR;
+pub use sandyard_core::time_span::{DAY, HOUR, MINUTE};
+
+use super::Value;
 
 /// Reads a time span: seconds, or numbers with units.
 pub(super) fn parse(text: &str, min: u64, max: u64) -> Result<Value, String> {
-    let seconds = seconds(text).ok_or(
+    let seconds = time_span::seconds(text).ok_or(
         "is not a time span: write seconds, or numbers with s, m, h or d, like 90, 30m, 1h30m or 7d",
     )?;
     match (min..=max).contains(&seconds) {
@@ -24,30 +21,6 @@ pub(super) fn parse(text: &str, min: u64, max: u64) -> Result<Value, String> {
             format_duration(max)
         )),
     }
-}
-
-fn seconds(text: &str) -> Option<u64> {
-    if let Ok(seconds) = text.trim().parse() {
-        return Some(seconds);
-    }
-    let mut total: u64 = 0;
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let number: u64 = rest[..digits].parse().ok()?;
-        rest = rest[digits..].trim_start();
-        let unit = match rest.chars().next()?.to_ascii_lowercase() {
-            's' => 1,
-            'm' => MINUTE,
-            'h' => HOUR,
-            'd' => DAY,
-            _ => return None,
-        };
-        // All units are one byte.
-        rest = rest[1..].trim_start();
-        total = total.checked_add(number.checked_mul(unit)?)?;
-    }
-    (!text.trim().is_empty()).then_some(total)
 }
 
 /// Writes a time span in its largest even unit.
@@ -63,6 +36,7 @@ fn format_duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandyard_core::time_span::seconds;
 
     #[test]
     fn time_spans_are_read_as_people_write_them() {

@@ -10,17 +10,11 @@ pub(super) const SECTION: Section = Section {
     doc: "Logs of the output of commands, in `logs/` in the data directory. The server deletes the oldest output first. It keeps the output of a deleted \
           sandbox for `lifecycle.history_retention`.",
     settings: &[
-        Setting::new(
-            "logs.max_per_sandbox",
-            SIZE,
-            "64m",
-            "Maximum size of the log of one sandbox.",
-        ),
-        Setting::new(
-            "logs.max_total",
-            SIZE,
-            "4g",
-            "Maximum size of all logs, enforced every minute.",
-        ),
+        Setting::new("logs.max_per_sandbox", SIZE)
+            .default("64m")
+            .doc("Maximum size of the log of one sandbox."),
+        Setting::new("logs.max_total", SIZE)
+            .default("4g")
+            .doc("Maximum size of all logs, enforced every minute."),
     ],
 };

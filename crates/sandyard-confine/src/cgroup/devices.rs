@@ -1,7 +1,7 @@
 //! Which device nodes a sandbox may open, where the v1 devices controller exists.
 
-use super::CgroupError;
 use super::tree::Tree;
+use crate::cgroup::Result;
 
 /// Everything else is denied. Each entry: who needs it.
 const ALLOWED: &[(&str, &str)] = &[
@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Restricts the parent group. Children copy its list when made and can never widen it.
-pub(super) fn restrict(tree: &Tree) -> Result<(), CgroupError> {
+pub(super) fn restrict(tree: &Tree) -> Result<()> {
     let list = format!("{}/devices.list", tree.prefix());
     if !tree.read(&list)?.starts_with('a') {
         return Ok(());

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// Result of a step on a control group.
+pub(crate) type Result<T, E = CgroupError> = std::result::Result<T, E>;
+
 /// Says which step on which group failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {

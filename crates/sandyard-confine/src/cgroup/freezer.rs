@@ -6,9 +6,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::CgroupError;
 use super::tree::Tree;
+use crate::cgroup::Result;
 
 /// Asks for the new state; the kernel then works through the processes.
-pub(super) fn request(tree: &Tree, group: &str, frozen: bool) -> Result<(), CgroupError> {
+pub(super) fn request(tree: &Tree, group: &str, frozen: bool) -> Result<()> {
     if tree.is_v2 {
         let value = if frozen { "1" } else { "0" };
         tree.write(&format!("{group}/cgroup.freeze"), value)
@@ -19,11 +20,7 @@ pub(super) fn request(tree: &Tree, group: &str, frozen: bool) -> Result<(), Cgro
 }
 
 /// Waits until every process stands still. Tells whether they did in time.
-pub(super) fn wait_frozen(
-    tree: &Tree,
-    group: &str,
-    timeout: Duration,
-) -> Result<bool, CgroupError> {
+pub(super) fn wait_frozen(tree: &Tree, group: &str, timeout: Duration) -> Result<bool> {
     if tree.is_v2 {
         return wait_event(tree, group, "frozen 1", timeout);
     }
@@ -35,12 +32,7 @@ pub(super) fn wait_frozen(
 const IMPATIENCE: Duration = Duration::from_millis(5);
 
 /// Waits for a line of `cgroup.events`, woken by the kernel at each change.
-pub(super) fn wait_event(
-    tree: &Tree,
-    group: &str,
-    line: &str,
-    timeout: Duration,
-) -> Result<bool, CgroupError> {
+pub(super) fn wait_event(tree: &Tree, group: &str, line: &str, timeout: Duration) -> Result<bool> {
     let file = format!("{group}/cgroup.events");
     let failed = |errno: rustix::io::Errno| CgroupError::Read {
         path: tree.display_path(&file),
@@ -77,10 +69,7 @@ pub(super) fn wait_event(
 }
 
 /// Looks again and again, less and less often, where the kernel has no notification.
-pub(super) fn poll(
-    timeout: Duration,
-    mut ready: impl FnMut() -> Result<bool, CgroupError>,
-) -> Result<bool, CgroupError> {
+pub(super) fn poll(timeout: Duration, mut ready: impl FnMut() -> Result<bool>) -> Result<bool> {
     let deadline = Instant::now() + timeout;
     let mut pause = Duration::from_micros(50);
     loop {

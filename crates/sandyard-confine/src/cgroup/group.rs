@@ -12,6 +12,7 @@ use super::sample::{self, Sample};
 use super::stats::{self, Stats};
 use super::tree::{Jobs, Tree};
 use super::{CgroupError, freezer, limits};
+use crate::cgroup::Result;
 
 /// How long processes may take to stand still. Only a process deep in the kernel (a hung disk), or one on a host that is very
 /// busy, takes that long.
@@ -33,7 +34,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    pub(super) fn by_name(trees: Arc<[Tree]>, name: &str) -> Result<Self, CgroupError> {
+    pub(super) fn by_name(trees: Arc<[Tree]>, name: &str) -> Result<Self> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
             let name = name.to_owned();
@@ -44,7 +45,7 @@ impl Cgroup {
     }
 
     /// Makes the directories, all or none.
-    pub(super) fn make(&self) -> Result<(), CgroupError> {
+    pub(super) fn make(&self) -> Result<()> {
         for (index, tree) in self.trees.iter().enumerate() {
             if let Err(error) = tree.make(&tree.group(&self.name)) {
                 for made in &self.trees[..index] {
@@ -72,26 +73,26 @@ impl Cgroup {
     /// Moves a process into the group; 0 is the caller.
     ///
     /// In the unified tree this costs half a millisecond: to start a process use [`Cgroup::clone_into`] where it works.
-    pub fn add(&self, pid: libc::pid_t) -> Result<(), CgroupError> {
+    pub fn add(&self, pid: libc::pid_t) -> Result<()> {
         self.trees
             .iter()
             .try_for_each(|tree| self.add_in(tree, pid))
     }
 
     /// Moves a process that was cloned with [`Cgroup::clone_into`] into the trees which that did not reach.
-    pub fn add_cloned(&self, pid: libc::pid_t) -> Result<(), CgroupError> {
+    pub fn add_cloned(&self, pid: libc::pid_t) -> Result<()> {
         self.trees
             .iter()
             .filter(|tree| !tree.is_v2)
             .try_for_each(|tree| self.add_in(tree, pid))
     }
 
-    fn add_in(&self, tree: &Tree, pid: libc::pid_t) -> Result<(), CgroupError> {
+    fn add_in(&self, tree: &Tree, pid: libc::pid_t) -> Result<()> {
         tree.write(&self.file(tree, "cgroup.procs"), &pid.to_string())
     }
 
     /// Opens the unified group for `clone3` with `CLONE_INTO_CGROUP`; `None` where there is no unified tree.
-    pub fn clone_into(&self) -> Result<Option<OwnedFd>, CgroupError> {
+    pub fn clone_into(&self) -> Result<Option<OwnedFd>> {
         let Some(tree) = self.trees.iter().find(|tree| tree.is_v2) else {
             return Ok(None);
         };
@@ -107,14 +108,14 @@ impl Cgroup {
     }
 
     /// Sets limits, on a group that may already hold processes.
-    pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
+    pub fn apply(&self, limits: &Limits) -> Result<()> {
         self.trees
             .iter()
             .try_for_each(|tree| limits::apply(tree, &tree.group(&self.name), limits))
     }
 
     /// Stops every process and returns when all stand still. On failure they all continue.
-    pub fn freeze(&self) -> Result<(), CgroupError> {
+    pub fn freeze(&self) -> Result<()> {
         let tree = self.tree_for(|jobs| jobs.freeze, "freeze")?;
         let group = tree.group(&self.name);
         freezer::request(tree, &group, true)?;
@@ -133,13 +134,13 @@ impl Cgroup {
     }
 
     /// Lets every process continue. They need not have been frozen.
-    pub fn thaw(&self) -> Result<(), CgroupError> {
+    pub fn thaw(&self) -> Result<()> {
         let tree = self.tree_for(|jobs| jobs.freeze, "thaw")?;
         freezer::request(tree, &tree.group(&self.name), false)
     }
 
     /// Tells whether the processes were asked to stand still.
-    pub fn is_frozen(&self) -> Result<bool, CgroupError> {
+    pub fn is_frozen(&self) -> Result<bool> {
         let tree = self.tree_for(|jobs| jobs.freeze, "freeze")?;
         match tree.is_v2 {
             true => Ok(tree.read(&self.file(tree, "cgroup.freeze"))?.trim() == "1"),
@@ -148,7 +149,7 @@ impl Cgroup {
     }
 
     /// Sends SIGKILL to every process, frozen ones too, leaving no new one behind. See [`Cgroup::wait_empty`].
-    pub fn kill(&self) -> Result<(), CgroupError> {
+    pub fn kill(&self) -> Result<()> {
         if let Some(tree) = self.trees.iter().find(|tree| tree.jobs.kill) {
             return tree.write(&self.file(tree, "cgroup.kill"), "1");
         }
@@ -167,7 +168,7 @@ impl Cgroup {
         killed
     }
 
-    fn kill_each(&self, attempts: u32) -> Result<(), CgroupError> {
+    fn kill_each(&self, attempts: u32) -> Result<()> {
         for _ in 0..attempts {
             let pids = self.pids()?;
             if pids.is_empty() {
@@ -182,7 +183,7 @@ impl Cgroup {
     }
 
     /// Lists the processes in the group, as this process's pid namespace numbers them.
-    pub fn pids(&self) -> Result<Vec<libc::pid_t>, CgroupError> {
+    pub fn pids(&self) -> Result<Vec<libc::pid_t>> {
         let tree = self.tree_for(|_| true, "list processes")?;
         match tree.read(&self.file(tree, "cgroup.procs")) {
             Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
@@ -193,12 +194,12 @@ impl Cgroup {
     }
 
     /// Tells whether no process is in the group.
-    pub fn is_empty(&self) -> Result<bool, CgroupError> {
+    pub fn is_empty(&self) -> Result<bool> {
         Ok(self.pids()?.is_empty())
     }
 
     /// Waits until no process is left in the group.
-    pub fn wait_empty(&self, timeout: Duration) -> Result<(), CgroupError> {
+    pub fn wait_empty(&self, timeout: Duration) -> Result<()> {
         let tree = self.tree_for(|_| true, "list processes")?;
         let empty = match tree.is_v2 {
             true => {
@@ -220,7 +221,7 @@ impl Cgroup {
     }
 
     /// Reads what the group uses and has used.
-    pub fn stats(&self) -> Result<Stats, CgroupError> {
+    pub fn stats(&self) -> Result<Stats> {
         let mut stats = Stats::default();
         for tree in self.trees.iter() {
             stats::collect(tree, &tree.group(&self.name), &mut stats)?;
@@ -229,12 +230,12 @@ impl Cgroup {
     }
 
     /// Reads what the group uses now, with little work; `before` is the sample before this one. Fails when it is gone.
-    pub fn sample(&self, before: Option<&Sample>) -> Result<Sample, CgroupError> {
+    pub fn sample(&self, before: Option<&Sample>) -> Result<Sample> {
         sample::take(&self.trees, &self.name, before)
     }
 
     /// Removes the group from all trees. Succeeds when it is already gone; fails while processes are in it.
-    pub fn remove(&self) -> Result<(), CgroupError> {
+    pub fn remove(&self) -> Result<()> {
         let deadline = Instant::now() + REMOVE_TIMEOUT;
         let mut result = Ok(());
         for tree in self.trees.iter() {
@@ -249,11 +250,7 @@ impl Cgroup {
         format!("{}/{}/{name}", tree.prefix(), self.name)
     }
 
-    fn tree_for(
-        &self,
-        job: fn(&Jobs) -> bool,
-        operation: &'static str,
-    ) -> Result<&Tree, CgroupError> {
+    fn tree_for(&self, job: fn(&Jobs) -> bool, operation: &'static str) -> Result<&Tree> {
         let mut trees = self.trees.iter();
         trees
             .find(|tree| job(&tree.jobs))
@@ -262,7 +259,7 @@ impl Cgroup {
 }
 
 /// Removes a group, waiting a little while its last processes leave.
-fn remove_with_children(tree: &Tree, group: &str, deadline: Instant) -> Result<(), CgroupError> {
+fn remove_with_children(tree: &Tree, group: &str, deadline: Instant) -> Result<()> {
     let timeout = deadline.saturating_duration_since(Instant::now());
     let removed = freezer::poll(timeout, || match tree.remove_dir(group) {
         Ok(()) => Ok(true),

@@ -11,6 +11,7 @@ use sandyard_core::Limits;
 use super::mounts::{self, Mount};
 use super::tree::{Jobs, Tree};
 use super::{Cgroup, CgroupError, parent};
+use crate::cgroup::Result;
 
 /// Chooses where sandboxes' groups live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Hierarchy {
     }
 
     /// Makes the parent groups now, so that no later [`Hierarchy::create`] pays for it. Idempotent.
-    pub fn prepare(&self) -> Result<(), CgroupError> {
+    pub fn prepare(&self) -> Result<()> {
         for tree in self.trees.iter() {
             parent::prepare(tree)?;
         }
@@ -122,7 +123,7 @@ impl Hierarchy {
     /// Makes a group with these limits, undoing what was made if any step fails.
     ///
     /// A limit the host cannot hold ([`Hierarchy::support`]) is left out: a caller that needs it must check first.
-    pub fn create(&self, name: &str, limits: &Limits) -> Result<Cgroup, CgroupError> {
+    pub fn create(&self, name: &str, limits: &Limits) -> Result<Cgroup> {
         let group = Cgroup::by_name(Arc::clone(&self.trees), name)?;
         if !self.prepared.load(Ordering::Relaxed) {
             self.prepare()?;
@@ -147,7 +148,7 @@ impl Hierarchy {
     }
 
     /// Finds an existing group, if only in one tree: a creator may have died half-way.
-    pub fn open(&self, name: &str) -> Result<Cgroup, CgroupError> {
+    pub fn open(&self, name: &str) -> Result<Cgroup> {
         let group = Cgroup::by_name(Arc::clone(&self.trees), name)?;
         if group.exists() {
             Ok(group)
@@ -159,12 +160,12 @@ impl Hierarchy {
     }
 
     /// A group by its name, which may not exist: reading it fails then.
-    pub fn by_name(&self, name: &str) -> Result<Cgroup, CgroupError> {
+    pub fn by_name(&self, name: &str) -> Result<Cgroup> {
         Cgroup::by_name(Arc::clone(&self.trees), name)
     }
 
     /// Lists the names of all groups in any of the trees, sorted.
-    pub fn list(&self) -> Result<Vec<String>, CgroupError> {
+    pub fn list(&self) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         for tree in self.trees.iter() {
             names.extend(tree.children(tree.prefix())?);
@@ -173,7 +174,7 @@ impl Hierarchy {
     }
 
     /// Removes the parents if no sandbox is in them. Tells whether all are gone.
-    pub fn remove_parent_if_empty(&self) -> Result<bool, CgroupError> {
+    pub fn remove_parent_if_empty(&self) -> Result<bool> {
         self.prepared.store(false, Ordering::Relaxed);
         let mut all = true;
         for tree in self.trees.iter() {

@@ -2,8 +2,8 @@
 
 use sandyard_core::Limits;
 
-use super::CgroupError;
 use super::tree::Tree;
+use crate::cgroup::Result;
 
 /// Microseconds over which processor time is shared out: the kernel's default, so v1 need not write it.
 const PERIOD_US: u64 = 100_000;
@@ -15,7 +15,7 @@ const SOCKET_SHARE: u64 = 16;
 const MAX_SOCKET_BYTES: u64 = 256 << 20;
 
 /// Applies what this tree is responsible for.
-pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<(), CgroupError> {
+pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<()> {
     let file = |name: &str| format!("{group}/{name}");
     let quota = (u64::from(limits.cpu_millis) * PERIOD_US / 1000).max(LEAST_QUOTA_US);
     if tree.jobs.memory {
@@ -33,7 +33,7 @@ pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<(), Cgr
 }
 
 /// Limits memory and forbids swap, so that the limit is what it says and a hog cannot wear out the host's disk.
-fn memory(tree: &Tree, group: &str, bytes: u64) -> Result<(), CgroupError> {
+fn memory(tree: &Tree, group: &str, bytes: u64) -> Result<()> {
     let file = |name: &str| format!("{group}/{name}");
     let sockets = (bytes / SOCKET_SHARE).min(MAX_SOCKET_BYTES).to_string();
     let bytes = bytes.to_string();

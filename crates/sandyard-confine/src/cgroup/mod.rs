@@ -34,6 +34,7 @@ mod stats;
 mod tree;
 
 pub use error::CgroupError;
+pub(crate) use error::Result;
 pub use group::Cgroup;
 pub use hierarchy::{Hierarchy, ParentLocation, Settings, Support};
 pub use own_groups::OwnGroups;

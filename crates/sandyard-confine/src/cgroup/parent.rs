@@ -5,12 +5,13 @@ use rustix::io::Errno;
 
 use super::tree::{Tree, contains_word};
 use super::{CgroupError, devices};
+use crate::cgroup::Result;
 
 /// How often to empty a base whose processes keep forking before giving up.
 const EVACUATIONS: u32 = 10;
 
 /// Makes and sets up the parent in one tree. Idempotent, and safe against another process doing the same.
-pub(super) fn prepare(tree: &Tree) -> Result<(), CgroupError> {
+pub(super) fn prepare(tree: &Tree) -> Result<()> {
     let _lock = lock(tree)?;
     match tree.make(tree.prefix()) {
         Err(CgroupError::Make { source, .. })
@@ -30,7 +31,7 @@ pub(super) fn prepare(tree: &Tree) -> Result<(), CgroupError> {
 }
 
 /// Locks the base directory; the lock goes with the descriptor.
-fn lock(tree: &Tree) -> Result<std::os::fd::OwnedFd, CgroupError> {
+fn lock(tree: &Tree) -> Result<std::os::fd::OwnedFd> {
     // A descriptor of its own, since locks belong to the open file, not to the process.
     tree.open_file(".")
         .and_then(|dir| {
@@ -44,7 +45,7 @@ fn lock(tree: &Tree) -> Result<std::os::fd::OwnedFd, CgroupError> {
 }
 
 /// Before 5.11 a v1 memory group counted its children only when told to.
-fn count_hierarchically(tree: &Tree) -> Result<(), CgroupError> {
+fn count_hierarchically(tree: &Tree) -> Result<()> {
     let file = format!("{}/memory.use_hierarchy", tree.prefix());
     match tree.read_at(&file) {
         Ok(text) if text.trim() == "0" => tree.write(&file, "1"),
@@ -53,7 +54,7 @@ fn count_hierarchically(tree: &Tree) -> Result<(), CgroupError> {
 }
 
 /// Enables our controllers for the base's children, then for the parent's.
-fn enable_controllers(tree: &Tree) -> Result<(), CgroupError> {
+fn enable_controllers(tree: &Tree) -> Result<()> {
     let controllers = [
         ("memory", tree.jobs.memory),
         ("cpu", tree.jobs.cpu),
@@ -86,7 +87,7 @@ fn share_disk(tree: &Tree) {
     }
 }
 
-fn enable(tree: &Tree, file: &str, controller: &str) -> Result<(), CgroupError> {
+fn enable(tree: &Tree, file: &str, controller: &str) -> Result<()> {
     if contains_word(&tree.read(file)?, controller) {
         return Ok(());
     }
@@ -110,7 +111,7 @@ pub(super) fn outer_name(prefix: &str) -> String {
 }
 
 /// Moves all processes of the base itself into a leaf of their own.
-fn evacuate(tree: &Tree) -> Result<(), CgroupError> {
+fn evacuate(tree: &Tree) -> Result<()> {
     let outer = outer_name(tree.prefix());
     if !tree.exists(&outer) {
         tree.make(&outer)?;

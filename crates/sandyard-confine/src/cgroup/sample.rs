@@ -1,8 +1,8 @@
 //! Reads what a group uses at the moment, as cheaply as it can be had: somebody does it for every group every few seconds.
 
-use super::CgroupError;
 use super::stats::{field, number};
 use super::tree::Tree;
+use crate::cgroup::Result;
 
 /// What a group uses; a figure the host does not count is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,13 +16,9 @@ pub struct Sample {
 }
 
 /// Reads one or two small files; the large one only when something has happened since the sample before.
-pub(super) fn take(
-    trees: &[Tree],
-    name: &str,
-    before: Option<&Sample>,
-) -> Result<Sample, CgroupError> {
+pub(super) fn take(trees: &[Tree], name: &str, before: Option<&Sample>) -> Result<Sample> {
     let mut sample = Sample::default();
-    let figure = |tree: &Tree, v1: &str, v2: &str| -> Result<String, CgroupError> {
+    let figure = |tree: &Tree, v1: &str, v2: &str| -> Result<String> {
         let file = if tree.is_v2 { v2 } else { v1 };
         tree.read(&format!("{}/{file}", tree.group(name)))
     };

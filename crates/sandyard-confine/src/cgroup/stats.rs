@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CgroupError;
 use super::tree::Tree;
+use crate::cgroup::Result;
 
 /// What a sandbox uses now and has used. A figure the host does not count is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Stats {
 }
 
 /// Adds what this tree knows. A file that an older kernel lacks leaves its figure out; a missing group is an error.
-pub(super) fn collect(tree: &Tree, group: &str, stats: &mut Stats) -> Result<(), CgroupError> {
+pub(super) fn collect(tree: &Tree, group: &str, stats: &mut Stats) -> Result<()> {
     let text = |name: &str| tree.read_at(&format!("{group}/{name}")).unwrap_or_default();
     if tree.jobs.memory {
         let (current, peak, cache, events) = match tree.is_v2 {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::CgroupError;
 use super::mounts::Mount;
+use crate::cgroup::Result;
 
 /// The jobs a tree can do. For each job [`super::Hierarchy`] leaves the flag set in one tree only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +123,7 @@ impl Tree {
         format!("{}/{name}", self.prefix)
     }
 
-    pub(super) fn make(&self, relative: &str) -> Result<(), CgroupError> {
+    pub(super) fn make(&self, relative: &str) -> Result<()> {
         rustix::fs::mkdirat(&self.base, relative, Mode::from_raw_mode(0o755)).map_err(|errno| {
             CgroupError::Make {
                 path: self.display_path(relative),
@@ -144,7 +145,7 @@ impl Tree {
     }
 
     /// Writes a control file in one write, as the kernel wants it.
-    pub(super) fn write(&self, relative: &str, value: &str) -> Result<(), CgroupError> {
+    pub(super) fn write(&self, relative: &str, value: &str) -> Result<()> {
         self.write_at(relative, value)
             .map_err(|errno| CgroupError::Write {
                 path: self.display_path(relative),
@@ -154,7 +155,7 @@ impl Tree {
     }
 
     /// Writes a control file which some kernels do not have.
-    pub(super) fn write_if_there(&self, relative: &str, value: &str) -> Result<(), CgroupError> {
+    pub(super) fn write_if_there(&self, relative: &str, value: &str) -> Result<()> {
         match self.write_at(relative, value) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(CgroupError::Write {
@@ -171,7 +172,7 @@ impl Tree {
         rustix::io::retry_on_intr(|| rustix::io::write(&file, value.as_bytes())).map(|_| ())
     }
 
-    pub(super) fn read(&self, relative: &str) -> Result<String, CgroupError> {
+    pub(super) fn read(&self, relative: &str) -> Result<String> {
         self.read_at(relative).map_err(|errno| CgroupError::Read {
             path: self.display_path(relative),
             source: errno.into(),
@@ -196,7 +197,7 @@ impl Tree {
     }
 
     /// Lists the groups directly below one; a missing one has none.
-    pub(super) fn children(&self, relative: &str) -> Result<Vec<String>, CgroupError> {
+    pub(super) fn children(&self, relative: &str) -> Result<Vec<String>> {
         let failed = |errno: Errno| CgroupError::Read {
             path: self.display_path(relative),
             source: errno.into(),

@@ -142,17 +142,8 @@ impl PolicyError {
     }
 }
 
-impl fmt::Debug for NetworkPolicy {
-    /// Values of headers are left out by [`Transform`].
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetworkPolicy")
-            .field("allow_internet_access", &self.allow_internet_access)
-            .field("allow_out", &self.allow_out)
-            .field("deny_out", &self.deny_out)
-            .field("rules", &self.rules)
-            .finish_non_exhaustive()
-    }
-}
+// values of headers are left out by `Transform`.
+crate::debug_fields!(NetworkPolicy: allow_internet_access, allow_out, deny_out, rules);
 
 impl fmt::Debug for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

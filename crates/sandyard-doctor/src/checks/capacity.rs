@@ -140,12 +140,9 @@ fn limits(scale: &Scale) -> Check {
         maximum.pids,
         size(maximum.disk_bytes),
     );
-    let check = Check::ok(
-        "limits",
-        "how many sandboxes with default limits this host holds",
-        Need::Optional,
-        detail.clone(),
-    );
+    let check = Check::ok("limits", Need::Optional)
+        .purpose("how many sandboxes with default limits this host holds")
+        .detail(detail.clone());
     match scale.limits == Limits::default() {
         true => check,
         false => check.partial(
@@ -156,7 +153,7 @@ fn limits(scale: &Scale) -> Check {
 }
 
 fn check_setting(host: &Host, setting: &Setting, scale: &Scale) -> Check {
-    let check = Check::ok(setting.name, setting.purpose, Need::Optional, "");
+    let check = Check::ok(setting.name, Need::Optional).purpose(setting.purpose);
     let (key, sufficient) = (setting.key, (setting.sufficient)(scale));
     let sandboxes = scale.sandboxes;
     match host.sysctl(key) {
@@ -172,12 +169,8 @@ fn check_setting(host: &Host, setting: &Setting, scale: &Scale) -> Check {
 
 fn open_files() -> Check {
     const SUFFICIENT: u64 = 65_536;
-    let check = Check::ok(
-        "open-files",
-        "open files and connections of one process, of the server and in sandboxes",
-        Need::Optional,
-        "",
-    );
+    let check = Check::ok("open-files", Need::Optional)
+        .purpose("open files and connections of one process, of the server and in sandboxes");
     match getrlimit(Resource::Nofile).maximum {
         Some(maximum) if maximum < SUFFICIENT => check.partial(
             format!("the hard limit is {maximum}"),
@@ -190,12 +183,9 @@ fn open_files() -> Check {
 
 /// Checks whether the kernel can be made to end the server and the launcher last.
 fn out_of_memory() -> Check {
-    let check = Check::ok(
-        "out-of-memory",
-        "when the host is out of memory, sandboxes end before the server and the launcher",
-        Need::Optional,
-        "OOM scores can be set, and sandboxes cannot lower theirs",
-    );
+    let check = Check::ok("out-of-memory", Need::Optional)
+        .purpose("when the host is out of memory, sandboxes end before the server and the launcher")
+        .detail("OOM scores can be set, and sandboxes cannot lower theirs");
     match caps::current() {
         Ok(sets) if sets.effective & (1 << SYS_RESOURCE) != 0 => check,
         _ => check.partial(

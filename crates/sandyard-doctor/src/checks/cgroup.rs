@@ -104,12 +104,9 @@ fn fix(host: &Host) -> &'static str {
 }
 
 fn layout(host: &Host, support: &Support, problem: Option<&str>) -> Check {
-    let check = Check::ok(
-        "cgroups",
-        "resource limits, pause, and ending all processes of a sandbox",
-        Need::Recommended,
-        &support.how,
-    );
+    let check = Check::ok("cgroups", Need::Recommended)
+        .purpose("resource limits, pause, and ending all processes of a sandbox")
+        .detail(&support.how);
     let none = !(support.memory || support.cpu || support.pids || support.freeze);
     match problem {
         _ if none => check.missing(&support.how, fix(host)),
@@ -148,7 +145,7 @@ fn jobs(host: &Host, support: &Support) -> Vec<Check> {
     ]
     .into_iter()
     .map(|(name, purpose, has)| {
-        let check = Check::ok(name, purpose, Need::Recommended, "");
+        let check = Check::ok(name, Need::Recommended).purpose(purpose);
         match has {
             true => check,
             false => check.missing("this process cannot use it", fix(host)),
@@ -162,12 +159,9 @@ fn quick_moves(support: &Support) -> Option<Check> {
     if !support.how.contains(": v1 ") {
         return None;
     }
-    let check = Check::ok(
-        "cgroup-quick-moves",
-        "creating a sandbox takes about 10 ms less on cgroup v1",
-        Need::Optional,
-        "the mount option favordynmods is on",
-    );
+    let check = Check::ok("cgroup-quick-moves", Need::Optional)
+        .purpose("creating a sandbox takes about 10 ms less on cgroup v1")
+        .detail("the mount option favordynmods is on");
     let mounts = read("/proc/self/mounts");
     let unified = mounts
         .lines()

@@ -23,12 +23,9 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 }
 
 fn directory(host: &Host) -> Check {
-    let check = Check::ok(
-        "data-directory",
-        "storage for templates and sandboxes",
-        Need::Required,
-        format!("{} is writable", host.data_dir.display()),
-    );
+    let check = Check::ok("data-directory", Need::Required)
+        .purpose("storage for templates and sandboxes")
+        .detail(format!("{} is writable", host.data_dir.display()));
     match Scratch::new(host, "write") {
         Ok(_) => check,
         Err(failure) => {
@@ -40,12 +37,9 @@ fn directory(host: &Host) -> Check {
 }
 
 fn image(host: &Host) -> Check {
-    let check = Check::ok(
-        "disk-image",
-        "disk limits are hard, and sandboxes together cannot fill the host's disk",
-        Need::Recommended,
-        "mkfs.ext4, a loop device and a detached mount work",
-    );
+    let check = Check::ok("disk-image", Need::Recommended)
+        .purpose("disk limits are hard, and sandboxes together cannot fill the host's disk")
+        .detail("mkfs.ext4, a loop device and a detached mount work");
     if !host.is_root() {
         let check = Check {
             needed: Need::Optional,
@@ -140,12 +134,8 @@ fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
 }
 
 fn free_space(host: &Host) -> Check {
-    let check = Check::ok(
-        "disk-space",
-        "space for templates and sandboxes",
-        Need::Recommended,
-        "",
-    );
+    let check =
+        Check::ok("disk-space", Need::Recommended).purpose("space for templates and sandboxes");
     let base = host.data_base.display();
     let Ok(stat) = rustix::fs::statvfs(&host.data_base) else {
         return check.missing(

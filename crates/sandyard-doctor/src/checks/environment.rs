@@ -1,12 +1,13 @@
-//! The environment: an outer container, a virtual machine, security modules. Useful when another check fails.
+//! The environment: an outer container, a virtual machine, security modules, name resolution. Useful when another check fails.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::host::{Host, read};
 use crate::report::{Check, Need};
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
-    vec![machine(), security_modules(host)]
+    vec![machine(), security_modules(host), localhost_names()]
 }
 
 fn machine() -> Check {
@@ -18,12 +19,9 @@ fn machine() -> Check {
         (None, Some(machine)) => format!("on a virtual machine ({machine})"),
         (None, None) => "no container or virtual machine detected".to_owned(),
     };
-    Check::ok(
-        "machine",
-        "the container or virtual machine that Sandyard runs in",
-        Need::Optional,
-        detail,
-    )
+    Check::ok("machine", Need::Optional)
+        .purpose("the container or virtual machine that Sandyard runs in")
+        .detail(detail)
 }
 
 fn container() -> Option<String> {
@@ -70,10 +68,32 @@ fn security_modules(host: &Host) -> Check {
         true => "none found".to_owned(),
         false => found.join(", "),
     };
-    Check::ok(
-        "security-modules",
-        "security modules that may forbid what Sandyard needs",
-        Need::Optional,
-        detail,
-    )
+    Check::ok("security-modules", Need::Optional)
+        .purpose("security modules that may forbid what Sandyard needs")
+        .detail(detail)
+}
+
+/// Asks the C library of the host, as its programs do: our own is linked into this program.
+fn localhost_names() -> Check {
+    let check = Check::ok("localhost-names", Need::Optional)
+        .purpose("opening ports of sandboxes by name without a domain, as `get_host()` of E2B's SDKs returns them")
+        .detail("names below `localhost` resolve to this host");
+    let lookup = Command::new("getent")
+        .args(["ahosts", "3000-check.localhost"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match lookup {
+        Ok(status) if status.success() => check,
+        Ok(_) => check.missing(
+            "the C library does not resolve names below `localhost`; browsers and curl do",
+            "sudo apt-get install libnss-myhostname, or use a domain: \
+             sandyard serve --domain 127-0-0-1.sslip.io --tls-self-signed (see docs/e2b-domain.md)",
+        ),
+        Err(error) => check.partial(
+            format!("cannot be checked: `getent`: {error}"),
+            "sudo apt-get install libc-bin",
+        ),
+    }
 }

@@ -22,12 +22,9 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 fn version() -> Check {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy().into_owned();
-    let check = Check::ok(
-        "kernel",
-        "everything that Sandyard needs from Linux",
-        Need::Required,
-        &release,
-    );
+    let check = Check::ok("kernel", Need::Required)
+        .purpose("everything that Sandyard needs from Linux")
+        .detail(&release);
     match parse_version(&release) {
         Some(version) if version < OLDEST => check.partial(
             format!("{release} is older than {}.{}", OLDEST.0, OLDEST.1),
@@ -44,12 +41,9 @@ fn parse_version(release: &str) -> Option<(u32, u32)> {
 
 /// Creates a child with `clone3` and a pidfd, and waits for it by the pidfd.
 fn clone() -> Check {
-    let check = Check::ok(
-        "clone3-pidfd",
-        "starting and ending sandboxes without races over process ids",
-        Need::Required,
-        "works",
-    );
+    let check = Check::ok("clone3-pidfd", Need::Required)
+        .purpose("starting and ending sandboxes without races over process ids")
+        .detail("works");
     let tried = attempt(|| {
         let mut pidfd: libc::c_int = -1;
         let mut arguments = [0_u64; 8];
@@ -92,12 +86,9 @@ fn clone() -> Check {
 
 /// Installs the real filter in a child and checks that it refuses a call.
 fn seccomp() -> Check {
-    let check = Check::ok(
-        "seccomp",
-        "sandboxes cannot make the system calls that most kernel exploits need",
-        Need::Required,
-        "the filter can be installed and refuses calls",
-    );
+    let check = Check::ok("seccomp", Need::Required)
+        .purpose("sandboxes cannot make the system calls that most kernel exploits need")
+        .detail("the filter can be installed and refuses calls");
     let filter = Filter::compile();
     let tried = attempt(|| {
         let refused = Failure::new("install the filter", Errno::INVAL);
@@ -133,12 +124,9 @@ fn privilege() -> Check {
     ];
     let effective = caps::current().map_or(0, |sets| sets.effective);
     let has = |number: u32| effective & (1 << number) != 0;
-    let check = Check::ok(
-        "privilege",
-        "the capabilities that the launcher uses",
-        Need::Required,
-        "all present",
-    );
+    let check = Check::ok("privilege", Need::Required)
+        .purpose("the capabilities that the launcher uses")
+        .detail("all present");
     let lacking: Vec<&str> = NEEDED
         .iter()
         .filter(|(number, _)| !has(*number))

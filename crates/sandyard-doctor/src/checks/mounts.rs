@@ -61,12 +61,9 @@ fn attach(mount: &OwnedFd, target: &Path) -> Attempt {
 }
 
 fn mount_api(host: &Host) -> Check {
-    let check = Check::ok(
-        "mount-api",
-        "mounts of a sandbox never appear on the host",
-        Need::Required,
-        "fsopen, fsmount, mount_setattr and move_mount work",
-    );
+    let check = Check::ok("mount-api", Need::Required)
+        .purpose("mounts of a sandbox never appear on the host")
+        .detail("fsopen, fsmount, mount_setattr and move_mount work");
     let tried = attempt(|| {
         enter_mounts(host, UnshareFlags::empty())?;
         let mount = detached("tmpfs", &[])?;
@@ -125,12 +122,8 @@ impl Drop for Scratch {
 }
 
 fn overlay(host: &Host) -> Check {
-    let check = Check::ok(
-        "overlay",
-        "sandboxes share one template and store only what they change",
-        Need::Required,
-        "",
-    );
+    let check = Check::ok("overlay", Need::Required)
+        .purpose("sandboxes share one template and store only what they change");
     // Another check reports a data directory that cannot be written; this one then uses a file system in memory.
     let scratch = Scratch::new(host, "overlay").ok();
     let tried = attempt(|| {
@@ -179,12 +172,8 @@ fn try_overlay(folder: &Path) -> Attempt {
 }
 
 fn id_mapped(host: &Host) -> Check {
-    let check = Check::ok(
-        "id-mapped-mounts",
-        "sandboxes with different user ids share one copy of a template",
-        Need::Recommended,
-        "",
-    );
+    let check = Check::ok("id-mapped-mounts", Need::Recommended)
+        .purpose("sandboxes with different user ids share one copy of a template");
     if !host.is_root() {
         let check = Check {
             needed: Need::Optional,
@@ -249,12 +238,9 @@ fn try_id_mapped(folder: &Path) -> Attempt {
 }
 
 fn procfs(host: &Host) -> Check {
-    let check = Check::ok(
-        "procfs",
-        "a sandbox sees its own processes in /proc",
-        Need::Required,
-        "can be mounted in a user namespace",
-    );
+    let check = Check::ok("procfs", Need::Required)
+        .purpose("a sandbox sees its own processes in /proc")
+        .detail("can be mounted in a user namespace");
     let tried = attempt(|| {
         enter_mounts(host, UnshareFlags::NEWPID)?;
         as_first_process(|| detached("proc", &[]).map(drop))
@@ -266,12 +252,9 @@ fn procfs(host: &Host) -> Check {
 }
 
 fn sysfs(host: &Host) -> Check {
-    let check = Check::ok(
-        "sysfs",
-        "a sandbox sees its own network devices in /sys",
-        Need::Recommended,
-        "can be mounted in a user namespace",
-    );
+    let check = Check::ok("sysfs", Need::Recommended)
+        .purpose("a sandbox sees its own network devices in /sys")
+        .detail("can be mounted in a user namespace");
     let tried = attempt(|| {
         enter_mounts(host, UnshareFlags::NEWNET)?;
         detached("sysfs", &[]).map(drop)

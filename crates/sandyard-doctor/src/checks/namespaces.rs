@@ -56,7 +56,9 @@ fn check_kind(
     host: &Host,
     (name, purpose, flags, need): &(&str, &str, UnshareFlags, Need),
 ) -> Check {
-    let check = Check::ok(&format!("namespace-{name}"), purpose, *need, "works");
+    let check = Check::ok(&format!("namespace-{name}"), *need)
+        .purpose(purpose)
+        .detail("works");
     match attempt(|| enter_user(host, *flags)) {
         Ok(()) => check,
         Err(failure) => {
@@ -81,12 +83,9 @@ fn sysctl_name(kind: &str) -> &str {
 
 /// A user namespace must also give capabilities inside: Ubuntu's restriction lets a process create one without any.
 fn user(host: &Host) -> Check {
-    let check = Check::ok(
-        "user-namespaces",
-        "root inside a sandbox has no rights on the host",
-        Need::Required,
-        "work, and give capabilities inside",
-    );
+    let check = Check::ok("user-namespaces", Need::Required)
+        .purpose("root inside a sandbox has no rights on the host")
+        .detail("work, and give capabilities inside");
     let tried = attempt(|| {
         enter_user(host, UnshareFlags::NEWUTS)?;
         rustix::system::sethostname(b"doctor").step("use a capability in a user namespace")
@@ -96,7 +95,7 @@ fn user(host: &Host) -> Check {
         Err(failure) => {
             let fix = user_fix(host).unwrap_or_else(|| {
                 "if this is a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
-                    .to_owned()
+        .to_owned()
             });
             check.missing(failure.text(), fix)
         }

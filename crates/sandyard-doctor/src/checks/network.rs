@@ -16,12 +16,9 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 }
 
 fn redirect(host: &Host) -> Check {
-    let check = Check::ok(
-        "nftables-nat",
-        "programs in a sandbox reach allowed hosts without proxy settings",
-        Need::Recommended,
-        "redirect rules work in a network namespace",
-    );
+    let check = Check::ok("nftables-nat", Need::Recommended)
+        .purpose("programs in a sandbox reach allowed hosts without proxy settings")
+        .detail("redirect rules work in a network namespace");
     match in_a_network(host, || nftables::add(Rule::Redirect)) {
         Ok(()) => check,
         Err(failure) => check.missing(
@@ -54,12 +51,9 @@ const EXTRAS: [(Rule, &str, &str); 3] = [
 ];
 
 fn reject(host: &Host) -> Check {
-    let check = Check::ok(
-        "nftables-refuse",
-        "forbidden packets fail at once, and connections of a sandbox use little memory of the host",
-        Need::Recommended,
-        "reject, notrack and limit rules work",
-    );
+    let check = Check::ok("nftables-refuse", Need::Recommended)
+        .purpose("forbidden packets fail at once, and connections of a sandbox use little memory of the host")
+        .detail("reject, notrack and limit rules work");
     let missing: Vec<_> = EXTRAS
         .iter()
         .filter_map(|(rule, without, module)| {
@@ -79,12 +73,9 @@ fn reject(host: &Host) -> Check {
 }
 
 fn rejected_packets(host: &Host) -> Check {
-    let check = Check::ok(
-        "raw-sockets",
-        "rejected packets appear in the network activity of a sandbox",
-        Need::Optional,
-        "raw sockets work in a network namespace",
-    );
+    let check = Check::ok("raw-sockets", Need::Optional)
+        .purpose("rejected packets appear in the network activity of a sandbox")
+        .detail("raw sockets work in a network namespace");
     match in_a_network(host, raw_socket) {
         Ok(()) => check,
         Err(failure) => check.missing(

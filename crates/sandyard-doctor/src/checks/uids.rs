@@ -25,12 +25,9 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 }
 
 fn root() -> Check {
-    let check = Check::ok(
-        "uid-ranges",
-        "each sandbox has 65536 user ids that nothing else uses",
-        Need::Required,
-        format!("ids {FIRST} to {LAST} are free and can be mapped"),
-    );
+    let check = Check::ok("uid-ranges", Need::Required)
+        .purpose("each sandbox has 65536 user ids that nothing else uses")
+        .detail(format!("ids {FIRST} to {LAST} are free and can be mapped"));
     let map = |pid: Pid| {
         let line = format!("0 {FIRST} {COUNT}");
         for file in ["gid_map", "uid_map"] {
@@ -84,12 +81,8 @@ fn parse_range(line: &str) -> Option<(&str, u64, u64)> {
 }
 
 fn user(host: &Host) -> Check {
-    let check = Check::ok(
-        "uid-ranges",
-        "root, the user and services inside a sandbox have different user ids",
-        Need::Recommended,
-        "",
-    );
+    let check = Check::ok("uid-ranges", Need::Recommended)
+        .purpose("root, the user and services inside a sandbox have different user ids");
     let fix = format!(
         "sudo apt-get install -y uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {}",
         host.user

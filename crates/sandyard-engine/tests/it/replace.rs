@@ -31,9 +31,10 @@ async fn launcher_of(engine: &Engine) -> i32 {
 
 /// Says something to the tool server at a port, and hears it again.
 async fn has_tools(engine: &Engine, id: &SandboxId, port: u16) -> bool {
-    let Ok(mut stream) = engine.agent(id).dial(port).await else {
+    let Ok(port) = engine.agent(id).dial(port).await else {
         return false;
     };
+    let mut stream = port.stream;
     let mut answer = String::new();
     stream.write_all(b"hello\n").await.is_ok()
         && BufReader::new(stream).read_line(&mut answer).await.is_ok()

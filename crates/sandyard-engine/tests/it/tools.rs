@@ -10,7 +10,7 @@ use crate::test_env::TestEnv;
 /// Says something to the tool server, and returns the answer.
 async fn ask(env: &TestEnv, id: &SandboxId, line: &str) -> String {
     let agent = env.engine.agent(id);
-    let mut stream = agent.dial(TOOLS_PORT).await.expect("dial");
+    let mut stream = agent.dial(TOOLS_PORT).await.expect("dial").stream;
     let line = format!("{line}\n");
     stream.write_all(line.as_bytes()).await.expect("say");
     let mut answer = Vec::new();

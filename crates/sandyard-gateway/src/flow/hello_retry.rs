@@ -1,10 +1,10 @@
 //! A TLS server may ask for a second hello (HelloRetryRequest, RFC 8446, 4.1.4), and some take the server name from that one. Where
 //! names matter, its name is checked against the judged name, like that of the first.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
 use tokio::sync::watch;
@@ -57,7 +57,7 @@ impl ServerHello {
         if self.is_retry.borrow().is_some() {
             return;
         }
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         seen.extend_from_slice(bytes);
         let is_retry = match is_retry(&seen) {
             None if seen.len() > MAX_SERVER_BYTES => Some(false),

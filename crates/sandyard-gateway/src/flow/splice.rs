@@ -2,8 +2,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
@@ -100,7 +100,7 @@ struct Piece {
 
 impl Piece {
     fn take(max: usize) -> Self {
-        let spare = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = BUFFERS.lock().pop();
         let is_crowded = UNSENT_BYTES.load(Ordering::Relaxed) > MAX_UNSENT_BYTES;
         Self {
             buffer: spare.unwrap_or_else(|| vec![0; PIECE]),
@@ -126,7 +126,7 @@ impl AsMut<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let mut spare = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = BUFFERS.lock();
         if spare.len() < SPARE_BUFFERS {
             spare.push(std::mem::take(&mut self.buffer));
         }

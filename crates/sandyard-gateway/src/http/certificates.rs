@@ -1,9 +1,9 @@
 //! Certificates for the names that programs ask for, made when they do.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rcgen::KeyPair;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
@@ -65,7 +65,7 @@ impl Certificates {
     /// The certificate for a host name or an IP address.
     pub(super) fn of(&self, name: &str) -> Result<Arc<CertifiedKey>, AuthorityError> {
         let now_ms = Clock::System.now_ms();
-        if let Some(cached) = self.cache().get(name, now_ms) {
+        if let Some(cached) = self.cache.lock().get(name, now_ms) {
             return Ok(cached);
         }
         let names = [name.to_owned()];
@@ -78,20 +78,12 @@ impl Certificates {
         let certificate = self.authority.sign(spec, &self.key)?;
         let chain = vec![certificate.der().clone()];
         let certified = Arc::new(CertifiedKey::new(chain, self.signing_key.clone()));
-        self.cache().put(name, certified.clone(), now_ms);
+        self.cache.lock().put(name, certified.clone(), now_ms);
         Ok(certified)
     }
-
-    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificates").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Certificates);
 
 impl Cache {
     fn get(&mut self, name: &str, now_ms: i64) -> Option<Arc<CertifiedKey>> {
@@ -150,9 +142,15 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &certificates.of("a.example").unwrap()));
         let now_ms = Clock::System.now_ms();
         let later = now_ms + VALID_DAYS * DAY_MS / 2;
-        assert!(certificates.cache().get("a.example", later).is_none());
+        assert!(certificates.cache.lock().get("a.example", later).is_none());
         let earlier = now_ms - DAY_MS;
-        assert!(certificates.cache().get("a.example", earlier).is_none());
+        assert!(
+            certificates
+                .cache
+                .lock()
+                .get("a.example", earlier)
+                .is_none()
+        );
     }
 
     #[test]
@@ -161,11 +159,11 @@ mod tests {
         let one = certificates.of("used.example").unwrap();
         let now_ms = Clock::System.now_ms();
         for number in 0..MAX_CACHED + 50 {
-            let mut cache = certificates.cache();
+            let mut cache = certificates.cache.lock();
             assert!(cache.get("used.example", now_ms).is_some(), "{number}");
             cache.put(&format!("{number}.example"), one.clone(), now_ms);
         }
-        let mut cache = certificates.cache();
+        let mut cache = certificates.cache.lock();
         assert_eq!(cache.by_name.len(), MAX_CACHED);
         assert!(cache.get("0.example", now_ms).is_none());
     }

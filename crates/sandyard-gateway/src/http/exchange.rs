@@ -1,12 +1,13 @@
 //! One request and its response: checked, changed, forwarded.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use sandyard_core::network::{Denial, NetworkGrant};
 
 use super::answer::{self, Body, Refusal};
@@ -150,7 +151,7 @@ impl Exchange {
 
     fn changes(&self) -> Result<Arc<RequestChanges>, Refusal> {
         let grant = (self.terms.grant)();
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         match &*cached {
             Some((read, changes)) if Arc::ptr_eq(read, &grant) => Ok(changes.clone()),
             _ => {

@@ -1,6 +1,5 @@
 //! TLS with both sides.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,11 +112,7 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Tls);
 
 async fn within_time<T>(handshake: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let done = timeout(HANDSHAKE_TIME, handshake).await;

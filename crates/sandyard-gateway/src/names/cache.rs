@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::lookup::NotFound;
@@ -34,7 +34,7 @@ pub(super) struct AddressCache(Mutex<Names>);
 impl AddressCache {
     /// The result for a name, if it has not expired.
     pub(super) fn get(&self, name: &str) -> Option<Result> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.lock();
         let (until, result) = cached.get(name)?;
         (*until > Instant::now()).then(|| result.clone())
     }
@@ -47,7 +47,7 @@ impl AddressCache {
             Err(NotFound::Answer) => return,
         };
         let now = Instant::now();
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.lock();
         if cached.len() >= MAX_NAMES {
             cached.retain(|_, (until, _)| *until > now);
             if cached.len() >= MAX_NAMES {
@@ -117,7 +117,7 @@ mod tests {
         let cached = AddressCache::default();
         for n in 0..3 * MAX_NAMES {
             cached.put(&n.to_string(), &addresses(), HOUR);
-            assert!(cached.0.lock().unwrap().len() <= MAX_NAMES);
+            assert!(cached.0.lock().len() <= MAX_NAMES);
         }
         assert!(cached.get(&(3 * MAX_NAMES - 1).to_string()).is_some());
     }
@@ -142,7 +142,7 @@ mod tests {
         }
         advance(Duration::from_secs(2)).await;
         cached.put("after", &addresses(), HOUR);
-        assert_eq!(cached.0.lock().unwrap().len(), 2);
+        assert_eq!(cached.0.lock().len(), 2);
         assert!(cached.get("before").is_some() && cached.get("after").is_some());
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::lookup::NotFound;
@@ -33,10 +34,6 @@ impl InFlight {
         let waiter = Waiter::new(self, name);
         waiter.answer.get_or_init(|| look_up).await.clone()
     }
-
-    fn lookups(&self) -> MutexGuard<'_, Lookups> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A waiter. The last one removes the look-up.
@@ -48,7 +45,7 @@ struct Waiter<'a> {
 
 impl<'a> Waiter<'a> {
     fn new(in_flight: &'a InFlight, name: &'a str) -> Self {
-        let mut lookups = in_flight.lookups();
+        let mut lookups = in_flight.0.lock();
         let lookup = lookups.entry(name.to_owned()).or_default();
         if lookup.answer.initialized() {
             // It is finished, and its waiters are still returning. New callers must not get an uncacheable answer.
@@ -66,7 +63,7 @@ impl<'a> Waiter<'a> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let mut lookups = self.in_flight.lookups();
+        let mut lookups = self.in_flight.0.lock();
         let Some(lookup) = lookups.get_mut(self.name) else {
             return;
         };
@@ -109,7 +106,7 @@ mod tests {
         // A caller after the end of a look-up starts a new one.
         assert_eq!(in_flight.join("a", ready(addresses(3))).await, addresses(3));
         assert_eq!(second.await, addresses(1));
-        assert!(in_flight.lookups().is_empty());
+        assert!(in_flight.0.lock().is_empty());
     }
 
     #[tokio::test]
@@ -124,6 +121,6 @@ mod tests {
         let mut alone = Box::pin(in_flight.join("a", pending()));
         assert_eq!(poll_immediate(&mut alone).await, None);
         drop(alone);
-        assert!(in_flight.lookups().is_empty());
+        assert!(in_flight.0.lock().is_empty());
     }
 }

@@ -5,11 +5,12 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::net::NetError;
+use parking_lot::Mutex;
 
 use super::cache::AddressCache;
 use super::hosts_file::HostsFile;
@@ -104,7 +105,7 @@ impl Sources {
 
     /// The current source.
     pub(super) fn current(&self) -> Source {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.checked_at.elapsed() >= self.settings.check_interval {
             state.checked_at = Instant::now();
             // Before the files are read: a change in between is seen the next time.

@@ -7,17 +7,17 @@ use crate::finding::{Group::Kernel, Severity::High};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "abi.x32", x32)
         .title("The x32 table is closed")
-        .tries("getpid and bpf with the x32 bit")
+        .attempts("getpid and bpf with the x32 bit")
         .expects("refused or unknown")
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "abi.i386", i386)
         .title("The 32-bit table is closed, or filtered as well")
-        .tries("int 0x80: getpid, bpf, io_uring_setup, userfaultfd, keyctl, unshare, mount")
+        .attempts("int 0x80: getpid, bpf, io_uring_setup, userfaultfd, keyctl, unshare, mount")
         .expects("killed, refused or unknown")
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "abi.tracer", tracer)
         .title("A tracer cannot change a system call after the filter has checked it")
-        .tries("trace a child and turn its getppid into bpf at the entry of the call")
+        .attempts("trace a child and turn its getppid into bpf at the entry of the call")
         .expects("the filter sees what is run"),
 ];
 

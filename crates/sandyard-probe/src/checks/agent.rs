@@ -17,19 +17,19 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Processes, High, "agent.trace", trace)
         .title("The user cannot trace the agent")
-        .tries("PTRACE_SEIZE of process 1")
+        .attempts("PTRACE_SEIZE of process 1")
         .expects("refused to the user; root inside may"),
     Check::new(Processes, High, "agent.memory", memory)
         .title("The user cannot read or write the agent")
-        .tries("open /proc/1/mem, environ, maps, root, cwd and fd")
+        .attempts("open /proc/1/mem, environ, maps, root, cwd and fd")
         .expects("refused to the user; root inside may"),
     Check::new(Processes, Medium, "agent.signal", signal)
         .title("The agent survives every signal")
-        .tries("SIGKILL, SIGSTOP, SIGTERM, SIGSEGV to process 1")
+        .attempts("SIGKILL, SIGSTOP, SIGTERM, SIGSEGV to process 1")
         .expects("refused to the user, without effect from root"),
     Check::new(Processes, High, "agent.port", port)
         .title("The agent's port asks for a token")
-        .tries("GET /files, GET /envs and POST of a process without a token at 127.0.0.1:49983")
+        .attempts("GET /files, GET /envs and POST of a process without a token at 127.0.0.1:49983")
         .expects("refused"),
 ];
 

@@ -11,26 +11,26 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, Critical, "capabilities.bounding", bounding)
         .title("No dangerous capability can ever be had")
-        .tries("compare the bounding set with the documented one")
+        .attempts("compare the bounding set with the documented one")
         .expects("nothing beyond it")
         .on_host(OnHost::Breaches),
     Check::new(Privileges, High, "capabilities.user", user)
         .title("The user has no capability")
-        .tries("read the effective and permitted sets as the user")
+        .attempts("read the effective and permitted sets as the user")
         .expects("empty; for root: within the documented set")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Privileges, Critical, "capabilities.raise", raise)
         .title("No capability can be added")
-        .tries("capset of everything, ambient raise of CAP_SYS_ADMIN, a return to keep-caps")
+        .attempts("capset of everything, ambient raise of CAP_SYS_ADMIN, a return to keep-caps")
         .expects("refused"),
     Check::new(Privileges, High, "capabilities.filter", filter)
         .title("The system call filter is on")
-        .tries("read the seccomp mode")
+        .attempts("read the seccomp mode")
         .expects("2, a filter")
         .on_host(OnHost::Breaches),
     Check::new(Privileges, Medium, "capabilities.filter-off", filter_off)
         .title("The filter cannot be taken off")
-        .tries("prctl back to no seccomp, PTRACE_O_SUSPEND_SECCOMP on a child")
+        .attempts("prctl back to no seccomp, PTRACE_O_SUSPEND_SECCOMP on a child")
         .expects("refused"),
 ];
 

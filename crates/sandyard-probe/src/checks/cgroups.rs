@@ -17,19 +17,19 @@ use sandyard_confine::mountinfo::mounts;
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, High, "cgroups.writable", writable)
 .title("No cgroup file is writable")
-.tries("open every file of every mounted cgroup hierarchy for writing")
+.attempts("open every file of every mounted cgroup hierarchy for writing")
 .expects("nothing there, read-only or refused"),
     Check::new(Knobs, Critical, "cgroups.release-agent", release_agent)
 .title("No release agent can be set")
-.tries("mount cgroup v1 hierarchies anew and open release_agent for writing; look for one already mounted")
+.attempts("mount cgroup v1 hierarchies anew and open release_agent for writing; look for one already mounted")
 .expects("refused"),
     Check::new(Knobs, High, "cgroups.subgroup", subgroup)
 .title("No new cgroup can be made")
-.tries("make a directory in every mounted cgroup hierarchy")
+.attempts("make a directory in every mounted cgroup hierarchy")
 .expects("refused"),
     Check::new(Knobs, Low, "cgroups.names", names)
 .title("The host's cgroup names are not visible")
-.tries("read /proc/self/cgroup")
+.attempts("read /proc/self/cgroup")
 .expects("every path is /")
         .on_host(OnHost::Depends),
 ];

@@ -16,22 +16,22 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Files, High, "files.inherited", inherited)
 .title("A command inherits nothing but its own standard streams")
-.tries("list our descriptors at the start")
+.attempts("list our descriptors at the start")
 .expects("0, 1 and 2 only")
     .on_host(OnHost::Depends),
     Check::new(Files, Critical, "files.any-descriptor", any_descriptor)
 .title("No process holds a directory of the host")
-.tries("read the planted files through every descriptor of every process in /proc, `..` included")
+.attempts("read the planted files through every descriptor of every process in /proc, `..` included")
 .expects("nothing found")
     .on_host(OnHost::Depends),
     Check::new(Files, Critical, "files.agent-program", agent_program)
 .title("The program that the agent runs cannot be changed")
-.tries("ask for write access to /proc/1/exe, which is a file of the host")
+.attempts("ask for write access to /proc/1/exe, which is a file of the host")
 .expects("refused")
     .on_host(OnHost::Depends),
     Check::new(Files, High, "files.agent-descriptors", agent_descriptors)
 .title("The agent holds no file of the host")
-.tries("compare each file that process 1 has open with what is at that path here")
+.attempts("compare each file that process 1 has open with what is at that path here")
 .expects("the same file")
     .on_host(OnHost::Depends),
 ];

@@ -13,16 +13,16 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Devices, Critical, "devices.present", present)
 .title("Only harmless devices are in /dev")
-.tries("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts")
+.attempts("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts")
 .expects("none")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Devices, Critical, "devices.block", block_nodes)
 .title("No disk can be made and opened")
-.tries("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open")
+.attempts("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open")
 .expects("refused"),
     Check::new(Devices, Critical, "devices.character", character_nodes)
 .title("No special device can be made and opened")
-.tries("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open")
+.attempts("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open")
 .expects("refused"),
 ];
 

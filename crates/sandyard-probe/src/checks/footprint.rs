@@ -9,7 +9,7 @@ use crate::finding::{Group::Files, Severity::Critical};
 
 pub(super) const CHECKS: &[Check] = &[Check::new(Files, Critical, "files.footprint", footprint)
 .title("What is written inside stays inside")
-.tries("write a file into each system directory, into other templates' layers and below /proc/1/root")
+.attempts("write a file into each system directory, into other templates' layers and below /proc/1/root")
 .expects("the host sees none of it")];
 
 /// Directories that the probe writes to; the host checks the same ones.

@@ -10,12 +10,12 @@ use sandyard_confine::mountinfo::mounts;
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Files, Critical, "files.handle", planted)
 .title("A file handle does not open the host's file")
-.tries("open_by_handle_at with the planted files' own handles, from every mount")
+.attempts("open_by_handle_at with the planted files' own handles, from every mount")
 .expects("refused")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Files, Critical, "files.root-handle", guessed)
 .title("File handles cannot be guessed")
-.tries("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount")
+.attempts("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount")
 .expects("refused")
         .on_host(OnHost::Depends),
 ];

@@ -15,32 +15,32 @@ use crate::sys::{self, Errno, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Processes, High, "processes.visible", visible)
         .title("Processes of the host are not visible")
-        .tries("look for the planted process, and for kernel threads, in /proc")
+        .attempts("look for the planted process, and for kernel threads, in /proc")
         .expects("only what started in the sandbox")
         .on_host(OnHost::Breaches),
     Check::new(Processes, Critical, "processes.environment", environment)
         .title("No environment or command line of the host is readable")
-        .tries("look for the planted word in the environment and command line of every process")
+        .attempts("look for the planted word in the environment and command line of every process")
         .expects("not found")
         .on_host(OnHost::Breaches),
     Check::new(Processes, Critical, "processes.signal", signal)
         .title("The host's process cannot be signalled")
-        .tries("kill(pid, 0) and pidfd_open of the planted process")
+        .attempts("kill(pid, 0) and pidfd_open of the planted process")
         .expects("no such process")
         .on_host(OnHost::Breaches),
     Check::new(Processes, Critical, "processes.trace", trace)
         .title("The host's process cannot be traced")
-        .tries("PTRACE_SEIZE of the planted process")
+        .attempts("PTRACE_SEIZE of the planted process")
         .expects("no such process")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Processes, Critical, "processes.memory", memory)
         .title("The host's process cannot be read")
-        .tries("process_vm_readv and /proc/<pid>/mem of the planted process")
+        .attempts("process_vm_readv and /proc/<pid>/mem of the planted process")
         .expects("no such process")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Processes, Critical, "processes.descriptors", descriptors)
         .title("The host's process keeps its descriptors")
-        .tries("pidfd_getfd of the planted process's standard output")
+        .attempts("pidfd_getfd of the planted process's standard output")
         .expects("no such process")
         .on_host(OnHost::BreachesForRoot),
 ];

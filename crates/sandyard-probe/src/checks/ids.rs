@@ -12,16 +12,16 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, Critical, "ids.map", map)
         .title("No id inside is root on the host")
-        .tries("read /proc/self/uid_map and gid_map")
+        .attempts("read /proc/self/uid_map and gid_map")
         .expects("outer ids never include 0")
         .on_host(OnHost::Breaches),
     Check::new(Privileges, Critical, "ids.rewrite-map", rewrite_map)
         .title("The id map cannot be rewritten")
-        .tries("write `0 0 1` to our own and to the agent's uid_map")
+        .attempts("write `0 0 1` to our own and to the agent's uid_map")
         .expects("refused"),
     Check::new(Privileges, High, "ids.become-root", become_root)
         .title("The user becomes root only through sudo")
-        .tries("setresuid and setresgid to 0, setgroups")
+        .attempts("setresuid and setresgid to 0, setgroups")
         .expects("refused to the user; root inside already is"),
 ];
 

@@ -14,22 +14,22 @@ const NOT_THERE: &str = "not there";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Ipc, Critical, "ipc.shared-memory", shared_memory)
         .title("Shared memory of the host cannot be attached")
-        .tries("shmat of the planted segment by its id, and by its key")
+        .attempts("shmat of the planted segment by its id, and by its key")
         .expects(NOT_THERE)
         .on_host(OnHost::Breaches),
     Check::new(Ipc, Critical, "ipc.message-queue", message_queue)
         .title("Message queues of the host cannot be read")
-        .tries("look at the planted message by the queue's id, and by its key")
+        .attempts("look at the planted message by the queue's id, and by its key")
         .expects(NOT_THERE)
         .on_host(OnHost::Breaches),
     Check::new(Ipc, Critical, "ipc.posix-queue", posix_queue)
         .title("POSIX queues of the host cannot be opened")
-        .tries("mq_open of the planted queue")
+        .attempts("mq_open of the planted queue")
         .expects(NOT_THERE)
         .on_host(OnHost::Breaches),
     Check::new(Ipc, Medium, "ipc.tables", tables)
         .title("System V objects of the host are not listed")
-        .tries("look for the planted keys in /proc/sysvipc")
+        .attempts("look for the planted keys in /proc/sysvipc")
         .expects(NOT_THERE)
         .on_host(OnHost::Breaches),
 ];

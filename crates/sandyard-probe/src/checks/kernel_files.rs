@@ -12,43 +12,43 @@ use crate::sys;
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, Critical, "knobs.kernel-memory", kernel_memory)
 .title("Kernel memory cannot be read")
-.tries("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port")
+.attempts("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port")
 .expects("nothing there, or refused")
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.kernel-log", kernel_log)
 .title("The kernel's log cannot be read or written")
-.tries("open /proc/kmsg and /dev/kmsg")
+.attempts("open /proc/kmsg and /dev/kmsg")
 .expects("nothing there, or refused")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.kernel-addresses", kernel_addresses)
 .title("Kernel addresses are hidden")
-.tries("read /proc/kallsyms and /proc/modules for an address that is not zero")
+.attempts("read /proc/kallsyms and /proc/modules for an address that is not zero")
 .expects("zeroes, or nothing")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.host-tables", host_tables)
 .title("Tables about the whole host are masked")
-.tries("read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem")
+.attempts("read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem")
 .expects("empty, masked or refused")
         .on_host(OnHost::Breaches),
     Check::new(Knobs, Low, "knobs.pressure", pressure)
 .title("The host's load cannot be read or monitored")
-.tries("read /proc/pressure/*, and register a trigger there")
+.attempts("read /proc/pressure/*, and register a trigger there")
 .expects("nothing there, or refused")
         // Kernels can be built or started without it.
         .on_host(OnHost::Depends),
     Check::new(Knobs, Low, "knobs.mount-table", mount_table)
 .title("Mounts do not reveal where the host keeps its data")
-.tries("search for the host's folders in /proc/self/mountinfo")
+.attempts("search for the host's folders in /proc/self/mountinfo")
 .expects("not found")
         .on_host(OnHost::Depends),
     Check::new(Knobs, Low, "knobs.hostname", hostname)
 .title("The host's name is not visible")
-.tries("compare our host name with the host's")
+.attempts("compare our host name with the host's")
 .expects("another name")
         .on_host(OnHost::Breaches),
     Check::new(Knobs, Low, "knobs.boot-id", boot_id)
 .title("The host's boot id is not visible")
-.tries("compare /proc/sys/kernel/random/boot_id with the host's")
+.attempts("compare /proc/sys/kernel/random/boot_id with the host's")
 .expects("another id")
         .on_host(OnHost::Breaches),
 ];

@@ -13,19 +13,19 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, Critical, "keys.read", read)
         .title("A key of the host cannot be read")
-        .tries("KEYCTL_READ of the planted key by its serial number; the key allows anyone")
+        .attempts("KEYCTL_READ of the planted key by its serial number; the key allows anyone")
         .expects("refused")
         .on_host(OnHost::Breaches),
     Check::new(Privileges, High, "keys.search", search)
         .title("A key of the host cannot be found")
-        .tries(
+        .attempts(
             "search the user, session and process keyrings by description; request_key; /proc/keys",
         )
         .expects("refused")
         .on_host(OnHost::Breaches),
     Check::new(Privileges, Medium, "keys.add", add)
         .title("Keys cannot be made")
-        .tries("add_key to the user and process keyrings")
+        .attempts("add_key to the user and process keyrings")
         .expects("refused"),
 ];
 

@@ -18,26 +18,26 @@ const REFUSED: &str = "not there, read-only or refused";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, Critical, "knobs.helpers", helpers)
 .title("Programs that the kernel starts as root cannot be changed")
-.tries("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing")
+.attempts("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing")
 .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Critical, "knobs.sysrq", sysrq)
 .title("SysRq commands cannot be sent")
-.tries("open /proc/sysrq-trigger and kernel/sysrq for writing")
+.attempts("open /proc/sysrq-trigger and kernel/sysrq for writing")
 .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.sysctl", sysctls)
 .title("No setting of the whole kernel is writable")
-.tries("open every file below /proc/sys for writing")
+.attempts("open every file below /proc/sys for writing")
 .expects("refused, save what belongs to our own namespaces")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, High, "knobs.sysfs", sysfs)
 .title("Nothing below /sys is writable")
-.tries("open every file below /sys for writing")
+.attempts("open every file below /sys for writing")
 .expects(REFUSED),
     Check::new(Knobs, High, "knobs.proc", proc_files)
 .title("Nothing else of /proc is writable")
-.tries("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing")
+.attempts("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing")
 .expects(REFUSED),
 ];
 

@@ -16,27 +16,27 @@ const REFUSED: &str = "refused";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Mounts, High, "mounts.kernel", kernel)
 .title("No kernel file system can be mounted anew")
-.tries("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs")
+.attempts("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs")
 .expects(REFUSED),
     Check::new(Mounts, Critical, "mounts.debug", debug)
 .title("No debugging file system can be mounted")
-.tries("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs")
+.attempts("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs")
 .expects(REFUSED),
     Check::new(Mounts, Medium, "mounts.plain", plain)
 .title("No plain file system can be mounted")
-.tries("mount tmpfs, ramfs, overlay; bind / elsewhere")
+.attempts("mount tmpfs, ramfs, overlay; bind / elsewhere")
 .expects(REFUSED),
     Check::new(Mounts, Critical, "mounts.disk", disk)
 .title("No disk can be mounted")
-.tries("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs")
+.attempts("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs")
 .expects(REFUSED),
     Check::new(Mounts, High, "mounts.new-calls", new_calls)
 .title("The new mount calls are closed")
-.tries("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr")
+.attempts("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr")
 .expects(REFUSED),
     Check::new(Mounts, High, "mounts.root", root)
 .title("The root cannot be changed")
-.tries("pivot_root and move_mount of /")
+.attempts("pivot_root and move_mount of /")
 .expects(REFUSED),
 ];
 

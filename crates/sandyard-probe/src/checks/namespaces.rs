@@ -14,21 +14,21 @@ const REFUSED: &str = "refused";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, Medium, "namespaces.user", user)
         .title("No user namespace can be made")
-        .tries("unshare(CLONE_NEWUSER), clone and clone3 of the same")
+        .attempts("unshare(CLONE_NEWUSER), clone and clone3 of the same")
         .expects(REFUSED),
     Check::new(Privileges, High, "namespaces.others", other_namespaces)
         .title("No other namespace can be made")
-        .tries(
+        .attempts(
             "unshare of mount, pid, net, ipc, uts, cgroup and time namespaces, clone3 of the same",
         )
         .expects(REFUSED),
     Check::new(Privileges, Critical, "namespaces.enter", enter)
         .title("No namespace can be entered")
-        .tries("setns to every namespace file and pidfd of every process in /proc")
+        .attempts("setns to every namespace file and pidfd of every process in /proc")
         .expects("refused, or the namespace we are in"),
     Check::new(Privileges, Critical, "namespaces.owner", owner)
         .title("The way up from our namespaces is closed")
-        .tries("NS_GET_USERNS and NS_GET_PARENT on each of our namespace files, then setns")
+        .attempts("NS_GET_USERNS and NS_GET_PARENT on each of our namespace files, then setns")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
 ];

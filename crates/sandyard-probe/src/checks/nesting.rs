@@ -15,19 +15,19 @@ use sandyard_confine::mountinfo::mounts;
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, High, "nesting.mounts", masks)
 .title("A nested namespace does not lift read-only or masks")
-.tries("in new user and mount namespaces: remount what is read-only, unmount what is masked")
+.attempts("in new user and mount namespaces: remount what is read-only, unmount what is masked")
 .expects("refused"),
     Check::new(Privileges, Critical, "nesting.devices", devices)
 .title("A nested namespace makes no device")
-.tries("in a new user namespace: mknod of a disk and of kernel memory")
+.attempts("in a new user namespace: mknod of a disk and of kernel memory")
 .expects("refused"),
     Check::new(Privileges, High, "nesting.proc", fresh_proc)
 .title("A nested namespace shows no unmasked /proc or /sys")
-.tries("in new user, pid, mount and net namespaces: mount proc and sysfs, write core_pattern there")
+.attempts("in new user, pid, mount and net namespaces: mount proc and sysfs, write core_pattern there")
 .expects("refused"),
     Check::new(Privileges, Critical, "nesting.ids", foreign_ids)
 .title("A nested namespace maps no foreign id")
-.tries("in a new user namespace: map the host's root")
+.attempts("in a new user namespace: map the host's root")
 .expects("refused"),
 ];
 

@@ -21,27 +21,27 @@ const GREETING_LIMIT: Duration = Duration::from_secs(6);
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Network, Critical, "network.loopback", loopback)
 .title("The host's loopback cannot be reached")
-.tries("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms")
+.attempts("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms")
 .expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.loopback-udp", loopback_udp)
 .title("The host's loopback takes no datagram")
-.tries("send a datagram to the planted port and wait for its answer")
+.attempts("send a datagram to the planted port and wait for its answer")
 .expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.lan", lan)
 .title("The host's network address cannot be reached")
-.tries("connect to the planted port at the host's own address in its network")
+.attempts("connect to the planted port at the host's own address in its network")
 .expects(NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.neighbour", neighbour)
 .title("Another sandbox's port cannot be reached")
-.tries("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address")
+.attempts("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address")
 .expects(NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.own-ports", own_ports)
 .title("Our ports are not the host's")
-.tries("listen at the very address and port that the host listens on")
+.attempts("listen at the very address and port that the host listens on")
 .expects("it works, since the loopback is our own")
         .on_host(OnHost::Breaches),
 ];

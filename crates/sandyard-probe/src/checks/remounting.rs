@@ -13,19 +13,19 @@ use sandyard_confine::mountinfo::{Mount, mounts};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Mounts, Critical, "mounts.remount", remount)
 .title("Read-only mounts stay read-only")
-.tries("remount each read-only mount writable: mount(2) of the mount, of its file system, mount_setattr")
+.attempts("remount each read-only mount writable: mount(2) of the mount, of its file system, mount_setattr")
 .expects("refused"),
     Check::new(Mounts, Critical, "mounts.write", write)
 .title("Read-only mounts take no file")
-.tries("make a file, change a mode and a time in each read-only mount")
+.attempts("make a file, change a mode and a time in each read-only mount")
 .expects("refused"),
     Check::new(Mounts, High, "mounts.unmask", unmask)
 .title("Nothing can be unmounted")
-.tries("umount, at once and lazily, of every mount")
+.attempts("umount, at once and lazily, of every mount")
 .expects("refused"),
     Check::new(Mounts, High, "mounts.cover", cover)
 .title("Masks cannot be moved or covered")
-.tries("MS_MOVE of each mount to another place; bind something over /proc/sys")
+.attempts("MS_MOVE of each mount to another place; bind something over /proc/sys")
 .expects("refused"),
 ];
 

@@ -18,36 +18,36 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Network, High, "network.links", links)
         .title("The only network link is our own loopback")
-        .tries("list the links in /proc/net/dev")
+        .attempts("list the links in /proc/net/dev")
         .expects("`lo`, and nothing that leads anywhere")
         .on_host(OnHost::Breaches),
     Check::new(Network, Low, "network.shown-links", shown_links)
         .title("The host's network links are not shown")
-        .tries("list /sys/class/net")
+        .attempts("list /sys/class/net")
         .expects("`lo`, and nothing that leads anywhere")
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.metadata", metadata)
         .title("The cloud's metadata service cannot be reached")
-        .tries(
+        .attempts(
             "ask 169.254.169.254, 169.254.170.2, 100.100.100.200 and fd00:ec2::254 for their pages",
         )
         .expects("no answer"),
     Check::new(Network, High, "network.world", world)
         .title("The world cannot be reached")
-        .tries("connect to addresses of public name servers, IPv4 and IPv6, at 53 and 443")
+        .attempts("connect to addresses of public name servers, IPv4 and IPv6, at 53 and 443")
         .expects("no answer"),
     Check::new(Network, High, "network.names", names)
         .title("No name server answers")
-        .tries("ask every server of /etc/resolv.conf, the local stub and public ones for a name")
+        .attempts("ask every server of /etc/resolv.conf, the local stub and public ones for a name")
         .expects("no address"),
     Check::new(Network, High, "network.ping", ping)
         .title("The host does not answer a ping")
-        .tries("ICMP echo to the host's address by ping socket and raw socket")
+        .attempts("ICMP echo to the host's address by ping socket and raw socket")
         .expects("no answer")
         .on_host(OnHost::Depends),
     Check::new(Network, Medium, "network.broadcast", broadcast)
         .title("No broadcast or multicast leaves")
-        .tries("send to 255.255.255.255, 224.0.0.251 and ff02::1")
+        .attempts("send to 255.255.255.255, 224.0.0.251 and ff02::1")
         .expects("no way there"),
 ];
 

@@ -11,19 +11,19 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, High, "scheduling.realtime", realtime)
 .title("Nobody inside runs in real time")
-.tries("sched_setscheduler to SCHED_FIFO and SCHED_RR, sched_setattr to SCHED_DEADLINE")
+.attempts("sched_setscheduler to SCHED_FIFO and SCHED_RR, sched_setattr to SCHED_DEADLINE")
 .expects("refused"),
     Check::new(Privileges, Medium, "scheduling.nice", nice)
 .title("Nobody inside goes before others")
-.tries("setpriority to -20, ioprio_set to real time")
+.attempts("setpriority to -20, ioprio_set to real time")
 .expects("refused"),
     Check::new(Privileges, High, "scheduling.oom", oom)
 .title("Nobody inside hides from the out-of-memory killer")
-.tries("write -1000 to /proc/self/oom_score_adj")
+.attempts("write -1000 to /proc/self/oom_score_adj")
 .expects("refused"),
     Check::new(Privileges, Medium, "scheduling.limits", limits)
 .title("Hard resource limits cannot be raised")
-.tries("prlimit of the hard limits of processes, open files, locked memory, core size to infinity")
+.attempts("prlimit of the hard limits of processes, open files, locked memory, core size to infinity")
 .expects("refused, or infinite before"),
 ];
 

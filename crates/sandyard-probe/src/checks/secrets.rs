@@ -15,37 +15,37 @@ const NOT_FOUND: &str = "no such file here, or no permission";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Files, Critical, "files.by-path", by_path)
 .title("Files of the host are not there")
-.tries("read each planted file by its path on the host")
+.attempts("read each planted file by its path on the host")
 .expects(NOT_FOUND)
     .on_host(OnHost::Breaches),
     Check::new(Files, Critical, "files.dot-dot", dot_dot)
 .title("`..` does not climb out of the root")
-.tries("read the planted files through `/..`, from several directories")
+.attempts("read the planted files through `/..`, from several directories")
 .expects(NOT_FOUND)
     .on_host(OnHost::Breaches),
     Check::new(Files, Critical, "files.init-root", init_root)
 .title("The agent's root is the sandbox's")
-.tries("read the planted files through /proc/1/root and /proc/1/cwd")
+.attempts("read the planted files through /proc/1/root and /proc/1/cwd")
 .expects(NOT_FOUND)
     .on_host(OnHost::Depends),
     Check::new(Files, Critical, "files.any-root", any_root)
 .title("No process has the host's root")
-.tries("read the planted files through the root and cwd of every process and thread in /proc")
+.attempts("read the planted files through the root and cwd of every process and thread in /proc")
 .expects(NOT_FOUND)
     .on_host(OnHost::Breaches),
     Check::new(Files, Critical, "files.symlink", symbolic_link)
 .title("Symbolic links lead nowhere outside")
-.tries("follow absolute, relative and /proc links of our own making to the planted files")
+.attempts("follow absolute, relative and /proc links of our own making to the planted files")
 .expects(NOT_FOUND)
     .on_host(OnHost::Breaches),
     Check::new(Files, Critical, "files.chroot", double_chroot)
 .title("A double chroot ends in the sandbox's root")
-.tries("keep a descriptor of /, chroot below it, climb out with `..`, chroot to where that ends")
+.attempts("keep a descriptor of /, chroot below it, climb out with `..`, chroot to where that ends")
 .expects(NOT_FOUND)
     .on_host(OnHost::BreachesForRoot),
     Check::new(Files, Critical, "files.neighbour", neighbour)
 .title("Files of another sandbox are not there")
-.tries("read a file that another sandbox wrote, by its path there")
+.attempts("read a file that another sandbox wrote, by its path there")
 .expects(NOT_FOUND)
     .on_host(OnHost::Breaches),
 ];

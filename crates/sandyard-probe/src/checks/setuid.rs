@@ -15,11 +15,11 @@ use crate::scratch::Scratch;
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, Critical, "setuid.program", program)
 .title("A setuid program gets no forbidden capability")
-.tries("root: make a setuid copy of cat and let uid 1000 print its status; user: try to make one")
+.attempts("root: make a setuid copy of cat and let uid 1000 print its status; user: try to make one")
 .expects("root inside, within the bounding set"),
     Check::new(Privileges, Critical, "setuid.sudo", sudo)
 .title("`sudo` stays inside")
-.tries("print the status of a process that sudo started, where sudo is there")
+.attempts("print the status of a process that sudo started, where sudo is there")
 .expects("root inside, within the bounding set"),
 ];
 

@@ -14,27 +14,27 @@ const REFUSED: &str = "refused";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "sockets.vsock", vsock)
 .title("The machine's own hypervisor cannot be called")
-.tries("socket(AF_VSOCK): it knows no network namespace")
+.attempts("socket(AF_VSOCK): it knows no network namespace")
 .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Medium, "sockets.alg", alg)
 .title("The kernel's cipher interface is closed")
-.tries("socket(AF_ALG)")
+.attempts("socket(AF_ALG)")
 .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Medium, "sockets.packet", packet)
 .title("Raw packets are closed")
-.tries("socket(AF_PACKET) raw and datagram")
+.attempts("socket(AF_PACKET) raw and datagram")
 .expects("refused to the user; root at most in its own network namespace")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Medium, "sockets.rare", rare)
 .title("Rare protocols are closed")
-.tries("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP")
+.attempts("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP")
 .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "sockets.netlink", netlink)
 .title("Netlink reaches no part outside our network")
-.tries("netlink sockets of SELinux, connector, SCSI, RDMA, crypto; and the state of the audit system")
+.attempts("netlink sockets of SELinux, connector, SCSI, RDMA, crypto; and the state of the audit system")
 .expects(REFUSED)
         .on_host(OnHost::Depends),
 ];

@@ -13,83 +13,83 @@ const REFUSED: &str = "refused before the kernel reads the arguments";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "kernel.bpf", bpf)
         .title("`bpf` is closed")
-        .tries("create a BPF map; give an unknown command")
+        .attempts("create a BPF map; give an unknown command")
         .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, High, "kernel.io-uring", io_uring)
         .title("`io_uring` is closed")
-        .tries("io_uring_setup of one entry")
+        .attempts("io_uring_setup of one entry")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "kernel.userfaultfd", userfaultfd)
         .title("`userfaultfd` is closed")
-        .tries("userfaultfd, user mode only and not")
+        .attempts("userfaultfd, user mode only and not")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "kernel.perf", perf)
         .title("`perf_event_open` is closed")
-        .tries("open a software clock event on ourselves")
+        .attempts("open a software clock event on ourselves")
         .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Critical, "kernel.modules", modules)
         .title("No kernel module can be loaded or removed")
-        .tries("init_module, finit_module, delete_module with nothing")
+        .attempts("init_module, finit_module, delete_module with nothing")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Critical, "kernel.kexec", kexec)
         .title("No other kernel can be loaded")
-        .tries("kexec_load and kexec_file_load with bad arguments")
+        .attempts("kexec_load and kexec_file_load with bad arguments")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Critical, "kernel.reboot", reboot)
         .title("`reboot` is closed")
-        .tries("reboot with a wrong magic number")
+        .attempts("reboot with a wrong magic number")
         .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, High, "kernel.swap", swap)
         .title("Swap cannot be changed")
-        .tries("swapon and swapoff of a file that is not there")
+        .attempts("swapon and swapoff of a file that is not there")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "kernel.clock", clock)
         .title("The clock cannot be set")
-        .tries("settimeofday of nothing, adjtimex with an impossible tick")
+        .attempts("settimeofday of nothing, adjtimex with an impossible tick")
         .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Medium, "kernel.hostname", hostname)
         .title("The host's name cannot be changed")
-        .tries("sethostname")
+        .attempts("sethostname")
         .expects("refused; the host's own name is checked from outside"),
     Check::new(Kernel, High, "kernel.log", log)
         .title("The kernel's log cannot be read")
-        .tries("syslog(2): buffer size and read all")
+        .attempts("syslog(2): buffer size and read all")
         .expects(REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Critical, "kernel.ports", ports)
         .title("Hardware ports cannot be touched")
-        .tries("iopl, ioperm")
+        .attempts("iopl, ioperm")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "kernel.accounting", accounting)
         .title("Accounting and quotas cannot be changed")
-        .tries("acct of no file, quotactl on no device")
+        .attempts("acct of no file, quotactl on no device")
         .expects(REFUSED),
     Check::new(Kernel, High, "kernel.fanotify", fanotify)
         .title("Files of the whole machine cannot be watched")
-        .tries("fanotify_init of the permission class")
+        .attempts("fanotify_init of the permission class")
         .expects(REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Low, "kernel.personality", personality)
         .title("Old personalities are closed")
-        .tries("personality with READ_IMPLIES_EXEC")
+        .attempts("personality with READ_IMPLIES_EXEC")
         .expects(REFUSED),
     Check::new(Kernel, Medium, "kernel.obsolete", obsolete)
         .title("Calls of old kernels are closed")
-        .tries("uselib, _sysctl, nfsservctl, lookup_dcookie, create_module, ustat, sysfs")
+        .attempts("uselib, _sysctl, nfsservctl, lookup_dcookie, create_module, ustat, sysfs")
         .expects(REFUSED),
     Check::new(Kernel, Medium, "kernel.memory-policy", memory_policy)
         .title("Pages of others cannot be moved")
-        .tries("move_pages and migrate_pages of process 1")
+        .attempts("move_pages and migrate_pages of process 1")
         .expects(REFUSED),
 ];
 

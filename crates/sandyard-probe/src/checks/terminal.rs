@@ -8,11 +8,11 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "terminal.inject", inject)
         .title("Nothing can be typed into a terminal of the host")
-        .tries("TIOCSTI and TIOCLINUX on standard streams, /dev/tty and /dev/console")
+        .attempts("TIOCSTI and TIOCLINUX on standard streams, /dev/tty and /dev/console")
         .expects("no terminal, or refused"),
     Check::new(Kernel, High, "terminal.consoles", consoles)
         .title("The host's consoles are not there")
-        .tries("open tty0 to tty12, ttyS0, hvc0, console and vcs")
+        .attempts("open tty0 to tty12, ttyS0, hvc0, console and vcs")
         .expects("not there"),
 ];
 

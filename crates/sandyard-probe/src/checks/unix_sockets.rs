@@ -20,27 +20,27 @@ const NO_ANSWER: &str = "no process listens";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Ipc, Critical, "ipc.abstract", host_abstract)
 .title("Abstract sockets of the host cannot be reached")
-.tries("connect to the planted abstract socket")
+.attempts("connect to the planted abstract socket")
 .expects(NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Ipc, Critical, "ipc.path", host_path)
 .title("Sockets in the host's files cannot be reached")
-.tries("connect to the planted socket by its path, and through /proc/1/root")
+.attempts("connect to the planted socket by its path, and through /proc/1/root")
 .expects(NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Ipc, Critical, "ipc.neighbour", neighbour)
 .title("Abstract sockets of another sandbox cannot be reached")
-.tries("connect to the abstract socket that another sandbox listens on")
+.attempts("connect to the abstract socket that another sandbox listens on")
 .expects(NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Ipc, Medium, "ipc.list", list_sockets)
 .title("Sockets of the host are not listed")
-.tries("look for the planted names in /proc/net/unix")
+.attempts("look for the planted names in /proc/net/unix")
 .expects("not there")
     .on_host(OnHost::Breaches),
     Check::new(Ipc, Critical, "ipc.control", control)
 .title("Control sockets of the host are not there")
-.tries("connect to the usual sockets of Docker, containerd, systemd, D-Bus, and our own launcher")
+.attempts("connect to the usual sockets of Docker, containerd, systemd, D-Bus, and our own launcher")
 .expects(NO_ANSWER),
 ];
 

@@ -2,6 +2,8 @@
 
 use sandyard_wire::{Code, ConnectError};
 
+use crate::agent::Result;
+
 /// Maximum length of a path.
 const PATH_MAX: usize = 4096;
 
@@ -27,7 +29,7 @@ const ACCOUNTS: [Account; 2] = [
 ];
 
 impl Account {
-    pub(super) fn find(name: &str) -> Result<Self, ConnectError> {
+    pub(super) fn find(name: &str) -> Result<Self> {
         let found = ACCOUNTS.into_iter().find(|account| account.name == name);
         found.ok_or_else(|| {
             // COMPAT(e2b): the SDK's tests expect this text.
@@ -36,13 +38,13 @@ impl Account {
     }
 
     /// Makes a path absolute and clean: relative paths start at the home directory, as does `~`.
-    pub(super) fn resolve(&self, path: &str) -> Result<String, ConnectError> {
+    pub(super) fn resolve(&self, path: &str) -> Result<String> {
         resolve(path, self.home, self.home)
     }
 }
 
 /// Makes a path absolute and clean; relative paths start at `from`.
-pub(super) fn resolve(path: &str, from: &str, home: &str) -> Result<String, ConnectError> {
+pub(super) fn resolve(path: &str, from: &str, home: &str) -> Result<String> {
     if path.contains('\0') {
         return Err(ConnectError::invalid_argument("path contains a NUL byte"));
     }

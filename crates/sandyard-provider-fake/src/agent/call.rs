@@ -2,23 +2,23 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use sandyard_wire::http::HttpError;
-use sandyard_wire::routes::{content_type, header};
-use sandyard_wire::{Code, ConnectError, Decoder, frame, json};
+use sandyard_wire::routes::content_type;
+use sandyard_wire::{Code, ConnectError, frame, request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::account::Account;
 use super::machine::Machine;
+use crate::agent::Result;
 
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -46,45 +46,14 @@ impl Call {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// The caller's timeout; `None` for no limit.
-    pub(super) fn timeout(&self) -> Result<Option<Duration>, ConnectError> {
-        let number = self.number(header::CONNECT_TIMEOUT_MS)?;
-        // A year or more means no limit.
-        let requested = number.filter(|ms| (1..31_536_000_000).contains(ms));
-        Ok(requested.map(Duration::from_millis))
-    }
-
-    /// A header that holds a number.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ConnectError> {
-        let Some(text) = self.header(name) else {
-            return Ok(None);
-        };
-        let number = text.parse().map(Some);
-        number.map_err(|_| ConnectError::invalid_argument(format!("{name} is not a number")))
-    }
-
-    /// Interval between keepalive messages of a silent stream.
-    pub(super) fn keepalive(&self) -> Duration {
-        let requested = self
-            .header(header::KEEPALIVE_PING_INTERVAL)
-            .and_then(|text| text.parse().ok());
-        let default = sandyard_wire::routes::DEFAULT_KEEPALIVE_SECONDS;
-        Duration::from_secs(requested.unwrap_or(default).clamp(1, 31_536_000))
-    }
-
     /// The user on whose behalf the call is made.
-    pub(super) fn account(&self) -> Result<Account, ConnectError> {
-        let basic = self.header(AUTHORIZATION.as_str()).and_then(|text| {
-            let pair = json::decode_base64(text.strip_prefix("Basic ")?.trim()).ok()?;
-            let pair = String::from_utf8(pair).ok()?;
-            let name = pair.split(':').next().unwrap_or_default().to_owned();
-            Some(name).filter(|name| !name.is_empty())
-        });
-        self.account_named(basic.as_deref())
+    pub(super) fn account(&self) -> Result<Account> {
+        let named = request::named_user(&self.parts.headers)?;
+        self.account_named(named.as_deref())
     }
 
     /// A user by name, the default one when none is named.
-    pub(super) fn account_named(&self, name: Option<&str>) -> Result<Account, ConnectError> {
+    pub(super) fn account_named(&self, name: Option<&str>) -> Result<Account> {
         match name {
             Some(name) => Account::find(name),
             None => Account::find(&self.machine.settings().default_user),
@@ -92,7 +61,7 @@ impl Call {
     }
 
     /// The whole body, up to a limit.
-    pub(super) async fn collect(&mut self, max: usize) -> Result<Bytes, ConnectError> {
+    pub(super) async fn collect(&mut self, max: usize) -> Result<Bytes> {
         let collected = Limited::new(&mut self.body, max).collect().await;
         let collected = collected.map_err(|error| {
             let message = format!("the body cannot be read or has more than {max} bytes: {error}");
@@ -102,31 +71,16 @@ impl Call {
     }
 
     /// The message of a unary call.
-    pub(super) async fn message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+    pub(super) async fn message<T: DeserializeOwned>(&mut self) -> Result<T> {
         let body = self.collect(MAX_MESSAGE_BYTES).await?;
-        parse(if body.is_empty() { b"{}" } else { &body })
+        request::parse(if body.is_empty() { b"{}" } else { &body })
     }
 
     /// The message of a call that is answered by a stream.
-    pub(super) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+    pub(super) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T> {
         let body = self.collect(MAX_MESSAGE_BYTES + frame::HEADER_LEN).await?;
-        let mut decoder = Decoder::new(MAX_MESSAGE_BYTES);
-        decoder.push(&body);
-        match decoder.next_frame().map_err(bad_frame)? {
-            Some(sandyard_wire::Frame::Message(message)) => parse(&message),
-            _ => Err(ConnectError::invalid_argument("the request has no message")),
-        }
+        request::stream_message(&body, MAX_MESSAGE_BYTES)
     }
-}
-
-pub(super) fn bad_frame(error: sandyard_wire::FrameError) -> ConnectError {
-    ConnectError::invalid_argument(error.to_string())
-}
-
-/// Reads a message.
-pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, ConnectError> {
-    serde_json::from_slice(json)
-        .map_err(|error| ConnectError::invalid_argument(format!("bad message: {error}")))
 }
 
 pub(super) fn full(bytes: impl Into<Bytes>) -> Body {

@@ -8,6 +8,8 @@ use http::header::{
     CONTENT_TYPE, HeaderValue, RANGE,
 };
 use http::{Method, StatusCode};
+use sandyard_wire::query::Query;
+use sandyard_wire::range::{self, Part};
 use sandyard_wire::routes::{content_type, header, query};
 use sandyard_wire::{Code, ConnectError};
 use serde::Serialize;
@@ -16,7 +18,7 @@ use super::account::Account;
 use super::call::{Call, Response, full, json_reply, plain_error, typed};
 use super::disk::path::{name, parent};
 use super::multipart;
-use super::query::Query;
+use crate::agent::Result;
 
 /// Maximum size of an upload in bytes.
 const MAX_UPLOAD_BYTES: usize = 256 << 20;
@@ -36,15 +38,16 @@ pub(super) fn get(call: &Call) -> Response {
     read(call).unwrap_or_else(reply_of)
 }
 
-fn read(call: &Call) -> Result<Response, ConnectError> {
+fn read(call: &Call) -> Result<Response> {
     let query = Query::of(&call.parts.uri);
     let account = account(call, &query)?;
     let path = account.resolve(query.get(query::PATH).unwrap_or_default())?;
     let content = call.machine.disk.read(&path)?;
     let size = content.len();
-    let (status, part) = match range(call.header(RANGE.as_str()), size) {
-        Part::Entire => (StatusCode::OK, 0..size),
-        Part::Range(first, last) => (StatusCode::PARTIAL_CONTENT, first..last + 1),
+    let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    let (status, part) = match range::parse(call.header(RANGE.as_str()), size as u64) {
+        Part::Full => (StatusCode::OK, 0..size),
+        Part::Range { first, last } => (StatusCode::PARTIAL_CONTENT, index(first)..index(last) + 1),
         Part::Unsatisfiable => {
             let message = "the range begins behind the end of the file";
             let mut reply = plain_error(StatusCode::RANGE_NOT_SATISFIABLE, message);
@@ -91,7 +94,7 @@ pub(super) async fn post(call: &mut Call) -> Response {
     }
 }
 
-async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
+async fn write(call: &mut Call) -> Result<Vec<WrittenFile>> {
     let query = Query::of(&call.parts.uri);
     let account = account(call, &query)?;
     let metadata = metadata(call)?;
@@ -142,7 +145,7 @@ async fn write(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
     Ok(files_written)
 }
 
-fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
+fn account(call: &Call, query: &Query) -> Result<Account> {
     match query.get(query::USERNAME).filter(|name| !name.is_empty()) {
         Some(name) => call.account_named(Some(name)),
         None => call.account(),
@@ -150,7 +153,7 @@ fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
 }
 
 /// Reads metadata from the headers.
-fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
+fn metadata(call: &Call) -> Result<BTreeMap<String, String>> {
     let mut metadata = BTreeMap::new();
     for (name, value) in &call.parts.headers {
         let Some(key) = name.as_str().strip_prefix(header::METADATA_PREFIX) else {
@@ -166,35 +169,6 @@ fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
     Ok(metadata)
 }
 
-/// The part of a file to send.
-#[derive(Debug, PartialEq, Eq)]
-enum Part {
-    Entire,
-    /// From the first to the last byte, both included.
-    Range(usize, usize),
-    Unsatisfiable,
-}
-
-/// Reads a `Range` header. An invalid one is ignored, as the standard allows.
-fn range(header: Option<&str>, size: usize) -> Part {
-    let spec = header.and_then(|header| header.trim().strip_prefix("bytes="));
-    let Some((from, to)) = spec.and_then(|spec| spec.split_once('-')) else {
-        return Part::Entire;
-    };
-    let (from, to) = (from.trim(), to.trim());
-    match (from.parse::<usize>(), to.parse::<usize>()) {
-        (Err(_), Ok(suffix)) if from.is_empty() => match suffix.min(size) {
-            0 => Part::Unsatisfiable,
-            suffix => Part::Range(size - suffix, size - 1),
-        },
-        (Ok(first), Ok(last)) if first > last => Part::Entire,
-        (Ok(first), _) if first >= size => Part::Unsatisfiable,
-        (Ok(first), Ok(last)) => Part::Range(first, last.min(size - 1)),
-        (Ok(first), Err(_)) if to.is_empty() => Part::Range(first, size - 1),
-        _ => Part::Entire,
-    }
-}
-
 /// An error as a plain HTTP response.
 fn reply_of(error: ConnectError) -> Response {
     let status = match error.code {
@@ -205,30 +179,4 @@ fn reply_of(error: ConnectError) -> Response {
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     plain_error(status, error.message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_follow_the_standard() {
-        for (header, part) in [
-            ("bytes=0-4", Part::Range(0, 4)),
-            ("bytes=5-", Part::Range(5, 9)),
-            ("bytes=-3", Part::Range(7, 9)),
-            ("bytes=-30", Part::Range(0, 9)),
-            ("bytes=8-100", Part::Range(8, 9)),
-            ("bytes=10-", Part::Unsatisfiable),
-            ("bytes=-0", Part::Unsatisfiable),
-            ("bytes=4-2", Part::Entire),
-            ("bytes=0-1,3-4", Part::Entire),
-            ("bytes=-", Part::Entire),
-            ("lines=1-2", Part::Entire),
-        ] {
-            assert_eq!(range(Some(header), 10), part, "{header}");
-        }
-        assert_eq!(range(Some("bytes=0-"), 0), Part::Unsatisfiable);
-        assert_eq!(range(None, 10), Part::Entire);
-    }
 }

@@ -11,12 +11,13 @@ use super::disk::path::{name, parent};
 use super::disk::size;
 use super::disk::tree::Node;
 use super::route::no_such_call;
+use crate::agent::Result;
 
 /// Most entries in one answer.
 const MAX_ENTRIES: usize = 100_000;
 
 /// Answers a call.
-pub(super) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
+pub(super) async fn unary(call: &mut Call) -> Result<Response> {
     match call.path() {
         routes::filesystem::STAT => stat(call).await,
         routes::filesystem::MAKE_DIR => make_dir(call).await,
@@ -27,13 +28,13 @@ pub(super) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
     }
 }
 
-async fn stat(call: &mut Call) -> Result<Response, ConnectError> {
+async fn stat(call: &mut Call) -> Result<Response> {
     let request: PathRequest = call.message().await?;
     let path = call.account()?.resolve(&request.path)?;
     entry_reply(call, &path)
 }
 
-async fn make_dir(call: &mut Call) -> Result<Response, ConnectError> {
+async fn make_dir(call: &mut Call) -> Result<Response> {
     let request: PathRequest = call.message().await?;
     let account = call.account()?;
     let path = account.resolve(&request.path)?;
@@ -54,7 +55,7 @@ async fn make_dir(call: &mut Call) -> Result<Response, ConnectError> {
     entry_reply(call, &path)
 }
 
-async fn rename(call: &mut Call) -> Result<Response, ConnectError> {
+async fn rename(call: &mut Call) -> Result<Response> {
     let request: MoveRequest = call.message().await?;
     let account = call.account()?;
     let (from, to) = (
@@ -68,7 +69,7 @@ async fn rename(call: &mut Call) -> Result<Response, ConnectError> {
     entry_reply(call, &to)
 }
 
-async fn list_dir(call: &mut Call) -> Result<Response, ConnectError> {
+async fn list_dir(call: &mut Call) -> Result<Response> {
     let request: ListDirRequest = call.message().await?;
     let path = call.account()?.resolve(&request.path)?;
     let found = call.machine.disk.list(&path, request.depth.max(1))?;
@@ -83,14 +84,14 @@ async fn list_dir(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&ListDirResponse { entries }))
 }
 
-async fn remove(call: &mut Call) -> Result<Response, ConnectError> {
+async fn remove(call: &mut Call) -> Result<Response> {
     let request: PathRequest = call.message().await?;
     let path = call.account()?.resolve(&request.path)?;
     call.machine.disk.remove(&path)?;
     Ok(json_reply(&Empty {}))
 }
 
-fn entry_reply(call: &Call, path: &str) -> Result<Response, ConnectError> {
+fn entry_reply(call: &Call, path: &str) -> Result<Response> {
     let entry = describe(path, &call.machine.disk.get(path)?);
     Ok(json_reply(&EntryResponse { entry }))
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_core::{Clock, Limits, SandboxState};
 use sandyard_wire::host::{Activity, InitRequest};
 use sandyard_wire::http::Metrics;
@@ -97,7 +98,7 @@ impl Machine {
     }
 
     pub(super) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.settings.lock()
     }
 
     /// The user and the time of a write.

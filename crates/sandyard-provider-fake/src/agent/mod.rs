@@ -11,15 +11,15 @@ mod filesystem;
 mod machine;
 mod multipart;
 mod process;
-mod query;
 mod route;
 mod rules;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_core::{Clock, Limits};
 
 use disk::tree::Tree;
@@ -28,10 +28,14 @@ use machine::Settings;
 use rules::Rules;
 use sandyard_provider::VOLUME_PATH;
 use sandyard_provider::{InstanceSpec, VolumeSpec};
+use sandyard_wire::ConnectError;
 
 pub(super) use endpoint::client;
 pub(super) use machine::Machine;
 pub use rules::{Rule, RulesError};
+
+/// Result of a call.
+type Result<T, E = ConnectError> = std::result::Result<T, E>;
 
 /// Maximum size of a disk in bytes, whatever its limit: it is in memory.
 const MAX_DISK_BYTES: u64 = 256 << 20;

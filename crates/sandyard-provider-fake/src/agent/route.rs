@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 use sandyard_wire::host::InitRequest;
+use sandyard_wire::query::Query;
 use sandyard_wire::routes::{self, content_type, query};
 use sandyard_wire::signature::{self, Operation, SignedUrl};
 use sandyard_wire::{Code, ConnectError};
@@ -15,7 +16,6 @@ use sandyard_wire::{Code, ConnectError};
 use super::call::{
     Call, Response, empty_reply, json_reply, plain_error, stream_error, unary_error,
 };
-use super::query::Query;
 use super::{files, filesystem, process, watch};
 
 /// Answers one request.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -88,13 +89,13 @@ impl Rules {
     /// Adds a rule that precedes all others.
     pub(crate) fn add(&self, rule: Rule) -> Result<(), regex::Error> {
         let pattern = Regex::new(&rule.command)?;
-        self.lock().insert(0, (pattern, Arc::new(rule)));
+        self.rules.lock().insert(0, (pattern, Arc::new(rule)));
         Ok(())
     }
 
     /// Returns the first rule that matches a command line.
     pub(super) fn find(&self, line: &str) -> Option<Arc<Rule>> {
-        let rules = self.lock();
+        let rules = self.rules.lock();
         let mut matching = rules.iter().filter(|(pattern, _)| pattern.is_match(line));
         matching.next().map(|(_, rule)| rule.clone())
     }
@@ -107,10 +108,6 @@ impl Rules {
             None => "a file that the setting `fake.rules` names".to_owned(),
         };
         format!("sandyard fake: no rule for `{line}`: add one to {file}\n")
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Regex, Arc<Rule>)>> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The calls of `filesystem.Filesystem` about watchers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::filesystem::{WatchDirResponse, WatchRequest, WatcherEvents, WatcherRef};
 use sandyard_wire::json::Empty;
-use sandyard_wire::{Code, ConnectError, EventType, FilesystemEvent, frame, routes};
+use sandyard_wire::{Code, ConnectError, EventType, FilesystemEvent, frame, request, routes};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
@@ -17,6 +18,7 @@ use super::disk::is_in;
 use super::disk::path::no_folder;
 use super::filesystem::describe;
 use super::machine::Machine;
+use crate::agent::Result;
 
 /// Maximum number of watchers.
 const MAX_WATCHERS: usize = 256;
@@ -24,12 +26,6 @@ const MAX_WATCHERS: usize = 256;
 /// Watchers whose events are polled.
 #[derive(Debug, Default)]
 pub(super) struct Watchers(Mutex<(u64, BTreeMap<String, Watcher>)>);
-
-impl Watchers {
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<String, Watcher>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A watch of a folder.
 #[derive(Debug)]
@@ -42,7 +38,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(call: &Call, request: &WatchRequest) -> Result<Self, ConnectError> {
+    fn new(call: &Call, request: &WatchRequest) -> Result<Self> {
         let root = call.account()?.resolve(&request.path)?;
         if !call.machine.disk.get(&root)?.is_folder() {
             return Err(no_folder(&root));
@@ -70,7 +66,7 @@ impl Watcher {
         })
     }
 
-    async fn next(&mut self) -> Result<FilesystemEvent, ConnectError> {
+    async fn next(&mut self) -> Result<FilesystemEvent> {
         loop {
             match self.changes.recv().await {
                 Ok(change) => {
@@ -86,7 +82,7 @@ impl Watcher {
     }
 
     /// The events since the last call.
-    fn take(&mut self) -> Result<Vec<FilesystemEvent>, ConnectError> {
+    fn take(&mut self) -> Result<Vec<FilesystemEvent>> {
         let mut events = Vec::new();
         loop {
             match self.changes.try_recv() {
@@ -106,9 +102,9 @@ fn lost() -> ConnectError {
 }
 
 /// Streams changes of a folder.
-pub(super) async fn watch_dir(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
-    let keepalive = call.keepalive();
+pub(super) async fn watch_dir(call: &mut Call) -> Result<Response> {
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
+    let keepalive = request::keepalive(&call.parts.headers);
     let request: WatchRequest = call.stream_message().await?;
     let watcher = Watcher::new(call, &request)?;
     let stage = Stage::Start(watcher);
@@ -157,7 +153,7 @@ fn message(message: &WatchDirResponse) -> Bytes {
 }
 
 /// Answers the calls with one message and one response; `None` for other paths.
-pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
+pub(super) async fn unary(call: &mut Call) -> Option<Result<Response>> {
     Some(match call.path() {
         routes::filesystem::CREATE_WATCHER => create(call).await,
         routes::filesystem::GET_WATCHER_EVENTS => events(call).await,
@@ -166,10 +162,10 @@ pub(super) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
     })
 }
 
-async fn create(call: &mut Call) -> Result<Response, ConnectError> {
+async fn create(call: &mut Call) -> Result<Response> {
     let request: WatchRequest = call.message().await?;
     let watcher = Watcher::new(call, &request)?;
-    let mut watchers = call.machine.watchers.lock();
+    let mut watchers = call.machine.watchers.0.lock();
     if watchers.1.len() >= MAX_WATCHERS {
         let message = format!("{MAX_WATCHERS} watchers exist already");
         return Err(ConnectError::new(Code::ResourceExhausted, message));
@@ -180,17 +176,17 @@ async fn create(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&WatcherRef { watcher_id }))
 }
 
-async fn events(call: &mut Call) -> Result<Response, ConnectError> {
+async fn events(call: &mut Call) -> Result<Response> {
     let request: WatcherRef = call.message().await?;
-    let mut watchers = call.machine.watchers.lock();
+    let mut watchers = call.machine.watchers.0.lock();
     let watcher = watchers.1.get_mut(&request.watcher_id);
     let events = watcher.ok_or_else(|| unknown(&request))?.take()?;
     Ok(json_reply(&WatcherEvents { events }))
 }
 
-async fn remove(call: &mut Call) -> Result<Response, ConnectError> {
+async fn remove(call: &mut Call) -> Result<Response> {
     let request: WatcherRef = call.message().await?;
-    let removed = call.machine.watchers.lock().1.remove(&request.watcher_id);
+    let removed = call.machine.watchers.0.lock().1.remove(&request.watcher_id);
     removed.ok_or_else(|| unknown(&request))?;
     Ok(json_reply(&Empty {}))
 }

@@ -1,6 +1,6 @@
 //! Commands in an instance, across pauses and stops. Skipped when the provider has no agents.
 
-use super::subject::{CheckResult, Subject, same, works};
+use super::subject::{CheckResult, Subject, holds, same, works};
 use crate::instances::ChangeKind;
 
 pub(super) async fn commands_run_with_the_instances_variables(subject: &Subject) -> CheckResult {
@@ -56,7 +56,7 @@ pub(super) async fn a_fork_has_the_files_and_the_difference_lists_them(
     let is_listed = changes
         .iter()
         .any(|change| change.path == path && change.kind == ChangeKind::Added);
-    same("listed", is_listed, true)?;
+    holds("listed", is_listed)?;
     let mut spec = subject.spec();
     spec.env.insert("WHO".to_owned(), "the fork".to_owned());
     let fork = works("fork", subject.provider.fork(&id, &spec).await)?;

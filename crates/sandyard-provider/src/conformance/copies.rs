@@ -2,7 +2,7 @@
 
 use sandyard_core::SandboxState::{Paused, Running};
 
-use super::subject::{CheckResult, Subject, fails, same, works};
+use super::subject::{CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::{Conflict, Invalid, NotFound};
 use crate::instances::InstanceSpec;
 
@@ -14,10 +14,9 @@ pub(super) async fn a_snapshot_is_a_template_until_it_is_removed(subject: &Subje
     same("name", &snapshot.name, &name)?;
     same("still runs", subject.inspect(&id).await?.state, Running)?;
     let listed = works("templates", provider.templates().await)?;
-    same(
+    holds(
         "listed",
         listed.iter().any(|template| template.name == name),
-        true,
     )?;
     let spec = InstanceSpec {
         template: name.clone(),

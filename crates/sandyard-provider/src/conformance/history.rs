@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::{NotFound, Unsupported};
 use crate::usage::UsagePoint;
 
@@ -38,10 +38,9 @@ async fn first_point(subject: &Subject, id: &str) -> CheckResult<UsagePoint> {
 pub(super) async fn the_history_has_a_point_soon_after_a_create(subject: &Subject) -> CheckResult {
     let made = subject.create().await?;
     let point = first_point(subject, &made.id).await?;
-    same(
+    holds(
         "the point is plausible",
         point.at_ms + 1000 >= made.created_ms,
-        true,
     )?;
     let provider = &subject.provider;
     let at = point.at_ms;
@@ -60,11 +59,7 @@ pub(super) async fn the_history_has_a_point_soon_after_a_create(subject: &Subjec
     )?;
     same("no points in a reversed range", reversed.len(), 0)?;
     let all = history(subject, &made.id).await?;
-    same(
-        "oldest first",
-        all.is_sorted_by_key(|point| point.at_ms),
-        true,
-    )?;
+    holds("oldest first", all.is_sorted_by_key(|point| point.at_ms))?;
     works("delete", provider.delete(&made.id).await)?;
     fails(
         "deleted",
@@ -80,11 +75,7 @@ pub(super) async fn a_pause_leaves_earlier_points_unchanged(subject: &Subject) -
     let before = history(subject, &made.id).await?;
     works("resume", subject.provider.resume(&made.id).await)?;
     let after = history(subject, &made.id).await?;
-    same(
-        "earlier points are unchanged",
-        after.starts_with(&before),
-        true,
-    )
+    holds("earlier points are unchanged", after.starts_with(&before))
 }
 
 pub(super) async fn a_missing_instance_has_no_history(subject: &Subject) -> CheckResult {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 
-use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::Conflict;
 
 pub(super) async fn the_providers_info_is_valid(subject: &Subject) -> CheckResult {
@@ -13,7 +13,7 @@ pub(super) async fn the_providers_info_is_valid(subject: &Subject) -> CheckResul
     let info = subject.provider.info();
     works("its limits", info.default_limits.check(&info.max_limits))?;
     let texts = [&info.name, &info.location, &info.default_template];
-    same("a text is empty", texts.iter().any(|t| t.is_empty()), false)
+    holds("no text is empty", !texts.iter().any(|t| t.is_empty()))
 }
 
 pub(super) async fn a_new_instance_runs_and_is_found_by_id_and_by_sandbox(
@@ -26,14 +26,10 @@ pub(super) async fn a_new_instance_runs_and_is_found_by_id_and_by_sandbox(
     same("template", &made.template, &spec.template)?;
     same("limits", &made.limits, &spec.limits)?;
     same("reason", &made.reason, &None)?;
-    same("created after 1970", made.created_ms > 0, true)?;
-    same("started", made.started_ms.is_some(), true)?;
+    holds("created after 1970", made.created_ms > 0)?;
+    holds("started", made.started_ms.is_some())?;
     same("inspect", &subject.inspect(&made.id).await?, &made)?;
-    same(
-        "list",
-        subject.instances_of(&spec.sandbox_id).await?,
-        vec![made],
-    )
+    subject.lists(&spec.sandbox_id, &[made]).await
 }
 
 pub(super) async fn concurrent_creates_make_different_instances(subject: &Subject) -> CheckResult {
@@ -60,11 +56,7 @@ pub(super) async fn deleting_twice_succeeds_and_leaves_nothing(subject: &Subject
         let found = works("inspect", subject.provider.inspect(&made.id).await)?;
         same("inspect", found, None)?;
     }
-    same(
-        "list",
-        subject.instances_of(&spec.sandbox_id).await?,
-        vec![],
-    )
+    subject.lists(&spec.sandbox_id, &[]).await
 }
 
 pub(super) async fn pausing_and_resuming_can_be_repeated(subject: &Subject) -> CheckResult {
@@ -97,7 +89,7 @@ pub(super) async fn stopping_and_starting_can_be_repeated(subject: &Subject) -> 
         same("sandbox", &started.sandbox_id, &made.sandbox_id)?;
         same("made", started.created_ms, made.created_ms)?;
         let is_later = started.started_ms >= made.started_ms;
-        same("started not before it was created", is_later, true)?;
+        holds("started not before it was created", is_later)?;
     }
     Ok(())
 }

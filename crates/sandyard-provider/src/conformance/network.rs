@@ -3,7 +3,7 @@
 use sandyard_core::network::{NetworkGrant, SecretGrant, SecretText, Target};
 use sandyard_core::{NetworkPolicy, SandboxId};
 
-use super::subject::{CheckError, CheckResult, Subject, fails, same, works};
+use super::subject::{CheckError, CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::NotFound;
 use crate::instances::Instance;
 
@@ -78,7 +78,7 @@ async fn set(
         subject.provider.set_network(&instance.id, &grant).await,
     )?;
     let is_leaked = limitations.iter().any(|text| text.contains(SECRET));
-    same("the answer contains a secret", is_leaked, false)?;
+    holds("the answer contains no secret", !is_leaked)?;
     Ok(limitations)
 }
 

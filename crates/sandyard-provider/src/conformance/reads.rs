@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::subject::{CheckResult, Subject, fails, same, works};
+use super::subject::{CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::{self, NotFound};
 use crate::Result;
 
@@ -39,11 +39,7 @@ pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> CheckResult
         absent("fork", can.can_fork, provider.fork(id, &spec).await)?;
         absent("diff", can.can_diff, provider.diff(id).await)?;
     }
-    same(
-        "left",
-        subject.instances_of(&spec.sandbox_id).await?,
-        vec![],
-    )
+    subject.lists(&spec.sandbox_id, &[]).await
 }
 
 fn absent<T: std::fmt::Debug>(call: &str, is_able: bool, result: Result<T>) -> CheckResult {
@@ -58,11 +54,7 @@ pub(super) async fn foreign_instances_are_not_listed(subject: &Subject) -> Check
     let listed = works("list", subject.provider.list().await)?;
     for id in &subject.options.foreign_instances {
         let is_listed = listed.iter().any(|instance| instance.id == *id);
-        same(
-            "another installation's instance is listed",
-            is_listed,
-            false,
-        )?;
+        holds("another installation's instance is not listed", !is_listed)?;
         let found = works("inspect", subject.provider.inspect(id).await)?;
         same("inspect of another installation's instance", found, None)?;
     }
@@ -88,7 +80,7 @@ pub(super) async fn reads_find_an_instance_while_it_is_paused_and_resumed(
     let read = async {
         while !has_ended.load(Ordering::Relaxed) {
             let found = subject.inspect(&created.id).await?;
-            same("live", found.state.is_live(), true)?;
+            holds("live", found.state.is_live())?;
             let sandbox_id = created.sandbox_id.as_ref().expect("made for one");
             let listed = subject.instances_of(sandbox_id).await?;
             same("listed", listed.len(), 1)?;

@@ -2,7 +2,7 @@
 
 use sandyard_core::Limits;
 
-use super::subject::{CheckResult, Subject, fails, same};
+use super::subject::{CheckResult, Subject, fails, holds};
 use crate::ProviderErrorKind::{self, Invalid, NotFound, Unsupported};
 use crate::{InstanceSpec, VolumeSpec};
 
@@ -73,11 +73,7 @@ pub(super) async fn calls_without_the_capability_are_unsupported(subject: &Subje
     if !can.can_fork {
         let spec = subject.spec();
         fails("fork", Unsupported, provider.fork(id, &spec).await)?;
-        same(
-            "left",
-            subject.instances_of(&spec.sandbox_id).await?,
-            vec![],
-        )?;
+        subject.lists(&spec.sandbox_id, &[]).await?;
     }
     if !can.can_diff {
         fails("diff", Unsupported, provider.diff(id).await)?;
@@ -119,14 +115,10 @@ pub(super) async fn calls_without_the_capability_are_unsupported(subject: &Subje
             provider.open_volume(&volume.id).await,
         )?;
     }
-    same("goes on", subject.inspect(id).await?.state.is_live(), true)
+    holds("goes on", subject.inspect(id).await?.state.is_live())
 }
 
 async fn refused(subject: &Subject, kind: ProviderErrorKind, spec: InstanceSpec) -> CheckResult {
     fails("create", kind, subject.provider.create(&spec).await)?;
-    same(
-        "left",
-        subject.instances_of(&spec.sandbox_id).await?,
-        vec![],
-    )
+    subject.lists(&spec.sandbox_id, &[]).await
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_agent_client::{AgentClient, RunOptions};
 use sandyard_core::{Clock, NetworkPolicy, SandboxId};
@@ -51,7 +52,7 @@ impl Subject {
     pub(super) fn spec(&self) -> InstanceSpec {
         let name = unique("c");
         let sandbox_id: SandboxId = name.parse().expect("letters and digits");
-        lock(&self.sandboxes).push(sandbox_id.clone());
+        self.sandboxes.lock().push(sandbox_id.clone());
         InstanceSpec {
             sandbox_id,
             template: self.provider.info().default_template.clone(),
@@ -70,14 +71,14 @@ impl Subject {
     /// A new name for a template.
     pub(super) fn template_name(&self) -> String {
         let name = unique("conformance-");
-        lock(&self.templates).push(name.clone());
+        self.templates.lock().push(name.clone());
         name
     }
 
     /// Creates a volume with a new name.
     pub(super) async fn volume(&self) -> CheckResult<String> {
         let id = unique("v");
-        lock(&self.volumes).push(id.clone());
+        self.volumes.lock().push(id.clone());
         let spec = VolumeSpec {
             id: id.clone(),
             size_bytes: 32 << 20,
@@ -110,6 +111,11 @@ impl Subject {
         found.ok_or_else(|| CheckError::Failed(format!("`{id}` does not exist")))
     }
 
+    /// Requires that these are the listed instances of a sandbox.
+    pub(super) async fn lists(&self, id: &SandboxId, expected: &[Instance]) -> CheckResult {
+        same("list", &self.instances_of(id).await?[..], expected)
+    }
+
     /// All instances of a sandbox.
     pub(super) async fn instances_of(&self, sandbox_id: &SandboxId) -> CheckResult<Vec<Instance>> {
         let all = works("list", self.provider.list().await)?;
@@ -138,7 +144,7 @@ impl Subject {
 
     /// Removes everything that was created, and checks that it no longer exists.
     pub(super) async fn clean_up(&self) -> Result<(), String> {
-        let sandboxes = std::mem::take(&mut *lock(&self.sandboxes));
+        let sandboxes = std::mem::take(&mut *self.sandboxes.lock());
         let message = |error: crate::ProviderError| error.to_string();
         let is_owned = |instance: &Instance| {
             let mut ids = instance.sandbox_id.iter();
@@ -149,7 +155,7 @@ impl Subject {
                 self.provider.delete(&instance.id).await.map_err(message)?;
             }
         }
-        let templates = std::mem::take(&mut *lock(&self.templates));
+        let templates = std::mem::take(&mut *self.templates.lock());
         for name in templates {
             match self.provider.remove_template(&name).await {
                 Ok(()) => {}
@@ -162,7 +168,7 @@ impl Subject {
                 Err(error) => return Err(message(error)),
             }
         }
-        let volumes = std::mem::take(&mut *lock(&self.volumes));
+        let volumes = std::mem::take(&mut *self.volumes.lock());
         for id in volumes {
             self.provider.delete_volume(&id).await.map_err(message)?;
         }
@@ -224,6 +230,14 @@ pub(super) fn same<T: Debug + PartialEq>(what: &str, actual: T, expected: T) -> 
     )))
 }
 
+/// Requires that a condition is true.
+pub(super) fn holds(condition: &str, is_true: bool) -> CheckResult {
+    is_true.then_some(()).ok_or_else(|| {
+        let message = format!("this must be true: {condition}");
+        CheckError::Failed(message)
+    })
+}
+
 fn unique(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -232,8 +246,4 @@ fn unique(prefix: &str) -> String {
         std::process::id(),
         Clock::System.now_ms()
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

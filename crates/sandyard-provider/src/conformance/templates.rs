@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use super::subject::{CheckResult, Subject, fails, same, works};
+use super::subject::{CheckResult, Subject, fails, holds, same, works};
 use crate::ProviderErrorKind::{Conflict, Invalid, NotFound};
 
 pub(super) async fn the_default_template_is_listed_and_cannot_be_removed(
@@ -28,10 +28,9 @@ pub(super) async fn an_archive_becomes_a_template(subject: &Subject) -> CheckRes
     let second = provider.import_template(&name, archive()).await;
     fails("the same name", Conflict, second)?;
     let listed = works("templates", provider.templates().await)?;
-    same(
+    holds(
         "listed",
         listed.iter().any(|template| template.name == name),
-        true,
     )?;
     works("remove", provider.remove_template(&name).await)?;
     let second = provider.remove_template(&name).await;
@@ -47,10 +46,9 @@ pub(super) async fn an_invalid_archive_or_name_is_refused(subject: &Subject) -> 
     let imported = subject.provider.import_template("../x", bad).await;
     fails("import as `../x`", Invalid, imported)?;
     let listed = works("templates", subject.provider.templates().await)?;
-    same(
-        "listed",
-        listed.iter().any(|template| template.name == name),
-        false,
+    holds(
+        "no longer listed",
+        !listed.iter().any(|template| template.name == name),
     )
 }
 

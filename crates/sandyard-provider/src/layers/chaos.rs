@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::layer::{Layer, Request};
 use crate::{Answer, ProviderError, ProviderErrorKind, Result, Verb};
@@ -76,11 +76,11 @@ impl ChaosLayer {
     }
 
     fn next(&self, verb: Verb) -> Option<Fault> {
-        let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sequence = self.sequence.lock();
         if let Some(fault) = sequence.get_mut(&verb).and_then(VecDeque::pop_front) {
             return fault;
         }
-        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = self.random.lock();
         let applies = |rule: &&Rule| rule.verb.is_none_or(|only| only == verb);
         let mut rules = self.rules.iter().filter(applies);
         let chosen = rules.find(|rule| random.f64() < rule.probability);

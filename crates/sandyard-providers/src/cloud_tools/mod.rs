@@ -41,7 +41,6 @@ mod scripts;
 mod state;
 mod token;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -140,13 +139,7 @@ pub(crate) struct ToolServer {
     state: Arc<ToolServerState>,
 }
 
-impl fmt::Debug for ToolServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolServer")
-            .field("agent", &self.agent)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(ToolServer: agent);
 
 impl ToolServer {
     /// The tool server of a sandbox. `None` without an access token, because its token could then be computed by anyone. `agent`

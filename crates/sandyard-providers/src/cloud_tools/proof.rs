@@ -47,16 +47,16 @@ pub(super) async fn request_proof(agent: &AgentClient, token: &Token) -> Result<
 
 async fn send_request(agent: &AgentClient, token: &Token) -> Result<Answer, Problem> {
     let nonce = nonce()?;
-    let stream = agent.dial(TOOL_SERVER_PORT).await?;
+    let port = agent.dial(TOOL_SERVER_PORT).await?;
     let mut request = Request::get(format!("/proof?number={nonce}"))
         .header(http::header::HOST, "localhost")
         .body(Empty::<Bytes>::new())
         .map_err(|error| Problem::temporary(error.to_string()))?;
-    request.headers_mut().extend(stream.headers().clone());
+    request.headers_mut().extend(port.headers);
     let broken = |error: hyper::Error| {
         Problem::temporary(format!("the connection was interrupted: {error}"))
     };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+    let (mut sender, connection) = http1::handshake(TokioIo::new(port.stream))
         .await
         .map_err(broken)?;
     // The connection ends with the sender.

@@ -1,8 +1,10 @@
 //! What this process knows about a sandbox's tool server.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::Problem;
 use super::token::Token;
@@ -31,7 +33,7 @@ struct Inner {
 impl ToolServerState {
     /// Whether a recent result found this installation's tool server.
     pub(super) fn recent(&self, token: &Token) -> Option<bool> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (last, at, owner) = inner.last.as_ref()?;
         let is_ours = last.as_ref().ok()?;
         (at.elapsed() < MAX_AGE && owner == token).then_some(*is_ours)
@@ -43,40 +45,36 @@ impl ToolServerState {
         requested_at: Instant,
         token: &Token,
     ) -> Option<Result<bool, Problem>> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (last, at, owner) = inner.last.as_ref()?;
         (*at >= requested_at && owner == token).then(|| last.clone())
     }
 
     /// Why the last search failed, if it did.
     pub(super) fn problem(&self) -> Option<Problem> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (last, ..) = inner.last.as_ref()?;
         last.as_ref().err().cloned()
     }
 
     pub(super) fn record(&self, token: &Token, last: Result<bool, Problem>) {
-        self.lock().last = Some((last, Instant::now(), token.clone()));
+        self.inner.lock().last = Some((last, Instant::now(), token.clone()));
     }
 
     /// Forgets everything: the sandbox's processes are new.
     pub(crate) fn forget(&self) {
-        *self.lock() = Inner::default();
+        *self.inner.lock() = Inner::default();
     }
 
     /// Records a start; returns whether it is allowed.
     pub(super) fn allow_start(&self) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.starts.retain(|at| at.elapsed() < STARTS_WITHIN);
         let is_allowed = inner.starts.len() < MAX_STARTS;
         if is_allowed {
             inner.starts.push_back(Instant::now());
         }
         is_allowed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

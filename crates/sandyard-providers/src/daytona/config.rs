@@ -1,6 +1,5 @@
 //! Configuration of the Daytona provider.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,13 +36,4 @@ pub struct DaytonaConfig {
     pub timeouts: CallTimeouts,
 }
 
-impl fmt::Debug for DaytonaConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DaytonaConfig")
-            .field("server_url", &self.server_url)
-            .field("target", &self.target)
-            .field("snapshot", &self.snapshot)
-            .field("installation", &self.installation)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(DaytonaConfig: server_url, target, snapshot, installation);

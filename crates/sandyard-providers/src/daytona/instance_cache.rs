@@ -1,8 +1,10 @@
 //! What this process knows about instances beyond the API.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::model::Sandbox;
 use super::port_link::PortLink;
@@ -20,12 +22,12 @@ pub(super) struct InstanceCache(Mutex<HashMap<String, Arc<CachedInstance>>>);
 impl InstanceCache {
     /// The entry of an instance.
     pub(super) fn of(&self, id: &str) -> Arc<CachedInstance> {
-        lock(&self.0).entry(id.to_owned()).or_default().clone()
+        self.0.lock().entry(id.to_owned()).or_default().clone()
     }
 
     /// Ids of all entries.
     pub(super) fn ids(&self) -> Vec<String> {
-        lock(&self.0).keys().cloned().collect()
+        self.0.lock().keys().cloned().collect()
     }
 
     /// Forgets entries that existed before a list and are not in it: they were deleted elsewhere.
@@ -34,7 +36,7 @@ impl InstanceCache {
             .iter()
             .map(|sandbox| sandbox.id.as_str())
             .collect();
-        let mut all = lock(&self.0);
+        let mut all = self.0.lock();
         for id in before {
             if !ids.contains(id.as_str()) {
                 all.remove(&id);
@@ -44,7 +46,7 @@ impl InstanceCache {
 
     /// Forgets a deleted instance.
     pub(super) fn forget(&self, id: &str) {
-        lock(&self.0).remove(id);
+        self.0.lock().remove(id);
     }
 }
 
@@ -68,13 +70,13 @@ struct Inner {
 impl CachedInstance {
     /// When its first process last started, if this process started it.
     pub(super) fn started_ms(&self) -> Option<i64> {
-        lock(&self.inner).started_ms
+        self.inner.lock().started_ms
     }
 
     /// Forgets everything about the old processes: links and tool server.
     pub(super) fn has_started(&self, now_ms: i64) {
         self.tools.forget();
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         *inner = Inner {
             started_ms: Some(now_ms),
             ..Inner::default()
@@ -83,21 +85,21 @@ impl CachedInstance {
 
     /// Forgets the links to its ports, which are no longer valid.
     pub(super) fn forget_links(&self) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.links.clear();
         inner.answered = None;
     }
 
     /// The link to a port, if it is recent enough.
     pub(super) fn link(&self, port: u16) -> Option<Arc<PortLink>> {
-        let inner = lock(&self.inner);
+        let inner = self.inner.lock();
         let (link, since) = inner.links.get(&port)?;
         (since.elapsed() < LINK_TTL).then(|| link.clone())
     }
 
     /// Stores the link to a port; an equal link stays.
     pub(super) fn set_link(&self, port: u16, link: PortLink) -> Arc<PortLink> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let old = inner.links.remove(&port).map(|(old, _)| old);
         let link = match old {
             Some(old) if old.is_same(&link) => old,
@@ -109,17 +111,13 @@ impl CachedInstance {
 
     /// Whether its agent answered a moment ago.
     pub(super) fn answered_recently(&self) -> bool {
-        let answered = lock(&self.inner).answered;
+        let answered = self.inner.lock().answered;
         answered.is_some_and(|at| at.elapsed() < ANSWER_TTL)
     }
 
     pub(super) fn has_answered(&self) {
-        lock(&self.inner).answered = Some(Instant::now());
+        self.inner.lock().answered = Some(Instant::now());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Requests and answers of the API. Of each answer, only the fields that are used.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,18 +16,14 @@ pub(super) struct Configuration {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sandbox {
     pub(super) id: String,
-    #[serde(default)]
     pub(super) snapshot: Option<String>,
     #[serde(default)]
     pub(super) labels: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) state: State,
-    #[serde(default)]
     pub(super) desired_state: Option<String>,
-    #[serde(default)]
     pub(super) error_reason: Option<String>,
     /// Whether it can recover from its error.
-    #[serde(default)]
     pub(super) recoverable: Option<bool>,
     #[serde(default)]
     pub(super) cpu: f64,
@@ -37,28 +32,16 @@ pub(super) struct Sandbox {
     pub(super) memory: f64,
     #[serde(default)]
     pub(super) disk: f64,
-    #[serde(default)]
     pub(super) created_at: Option<String>,
-    #[serde(default)]
     pub(super) last_activity_at: Option<String>,
     /// When it is destroyed at the latest, if the account limits the lifespan of sandboxes.
-    #[serde(default)]
     pub(super) auto_destroy_at: Option<String>,
     /// Its class: a container or a virtual machine.
-    #[serde(default)]
     pub(super) sandbox_class: Option<String>,
-    #[serde(default)]
     pub(super) toolbox_proxy_url: Option<String>,
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox")
-            .field("id", &self.id)
-            .field("state", &self.state)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Sandbox: id, state);
 
 /// The state of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -129,13 +112,10 @@ pub(super) struct NewSnapshot<'a> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Snapshot {
-    #[serde(default)]
     pub(super) id: Option<String>,
     pub(super) name: String,
-    #[serde(default)]
     pub(super) state: Option<String>,
     /// In GiB.
-    #[serde(default)]
     pub(super) size: Option<f64>,
     #[serde(default)]
     pub(super) cpu: f64,
@@ -143,14 +123,10 @@ pub(super) struct Snapshot {
     pub(super) mem: f64,
     #[serde(default)]
     pub(super) disk: f64,
-    #[serde(default)]
     pub(super) created_at: Option<String>,
-    #[serde(default)]
     pub(super) error_reason: Option<String>,
-    #[serde(default)]
     pub(super) sandbox_class: Option<String>,
     /// The sandbox it was created from; `None` for an image.
-    #[serde(default)]
     pub(super) source_sandbox_id: Option<String>,
 }
 
@@ -199,13 +175,7 @@ pub(super) struct PreviewUrl {
     pub(super) token: String,
 }
 
-impl fmt::Debug for PreviewUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PreviewUrl")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(PreviewUrl: url);
 
 /// An address.
 #[derive(Debug, Deserialize)]

@@ -1,6 +1,5 @@
 //! Configuration of the Docker provider.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use sandyard_core::Limits;
@@ -46,29 +45,10 @@ pub struct DockerConfig {
     pub timeouts: CallTimeouts,
 }
 
-/// Leaves out the key, which must not reach logs.
-impl fmt::Debug for DockerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DockerConfig")
-            .field("host", &self.host)
-            .field("cert_path", &self.cert_path)
-            .field("installation", &self.installation)
-            .field("program", &self.program)
-            .field("image", &self.image)
-            .field("pull", &self.pull)
-            .field("runtime", &self.runtime)
-            .field("network", &self.network)
-            .field("user", &self.user)
-            .field("has_new_privileges", &self.has_new_privileges)
-            .field("seccomp", &self.seccomp)
-            .field("workspace", &self.workspace)
-            .field("projects", &self.projects)
-            .field("limits", &self.limits)
-            .field("tools_port", &self.tools_port)
-            .field("timeouts", &self.timeouts)
-            .finish_non_exhaustive()
-    }
-}
+// Leaves out the key, which must not reach logs.
+sandyard_core::debug_fields!(DockerConfig:
+    host, cert_path, installation, program, image, pull, runtime, network, user, has_new_privileges, seccomp, workspace, projects,
+    limits, tools_port, timeouts);
 
 /// When images are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

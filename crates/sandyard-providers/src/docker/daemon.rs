@@ -53,13 +53,7 @@ pub(super) struct Shared {
     pub(super) pulls: Pulls,
 }
 
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Shared: config);
 
 impl Shared {
     /// All containers with all of these labels, in every state.

@@ -54,9 +54,10 @@ mod volume_helper;
 mod volumes;
 mod workspaces;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_core::network::Flow;
 use sandyard_gateway::Gateway;
 use sandyard_provider::{ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb};

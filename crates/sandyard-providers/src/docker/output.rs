@@ -1,10 +1,11 @@
 //! Output of a container before its agent answers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bollard::container::AttachContainerResults;
 use bollard::query_parameters::AttachContainerOptions;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 
 use super::daemon::Shared;
 use super::error::shorten;
@@ -22,7 +23,7 @@ pub(super) struct Output {
 impl Output {
     /// The last lines.
     pub(super) fn text(&self) -> String {
-        let buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = self.buffer.lock();
         shorten(&String::from_utf8_lossy(&buffer))
     }
 }
@@ -54,7 +55,7 @@ impl Shared {
         let buffer = output.buffer.clone();
         let task = tokio::spawn(async move {
             while let Some(Ok(piece)) = stream.next().await {
-                let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut buffer = buffer.lock();
                 buffer.extend_from_slice(&piece.into_bytes());
                 let over = buffer.len().saturating_sub(MAX_OUTPUT);
                 buffer.drain(..over);

@@ -11,7 +11,7 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bollard::body_try_stream;
 use bollard::models::MountPoint;
@@ -21,6 +21,7 @@ use bollard::query_parameters::{
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Shared as SharedFuture};
 use futures_util::{FutureExt, StreamExt, stream};
+use parking_lot::Mutex;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 use sha2::{Digest, Sha256};
 use tokio_util::io::ReaderStream;
@@ -41,12 +42,6 @@ type Filling = SharedFuture<BoxFuture<'static, Result<(), Arc<ProviderError>>>>;
 /// The upload in progress.
 #[derive(Default)]
 pub(super) struct Fillings(Mutex<Option<Filling>>);
-
-impl Fillings {
-    fn lock(&self) -> MutexGuard<'_, Option<Filling>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The volume with the program in an unstarted container.
 pub(super) fn program_volume(mounts: &[MountPoint]) -> Option<String> {
@@ -79,7 +74,7 @@ impl Shared {
     /// Fills a volume, or joins the upload in progress. It continues when all callers give up, because the connection to the daemon
     /// may be slow.
     fn filling(self: &Arc<Self>, digest: &str) -> Filling {
-        let mut current = self.fillings.lock();
+        let mut current = self.fillings.0.lock();
         // An upload that ended in another way than below is not reused.
         if let Some(filling) = current.as_ref().filter(|filling| filling.peek().is_none()) {
             return filling.clone();
@@ -87,7 +82,7 @@ impl Shared {
         let (shared, digest) = (self.clone(), digest.to_owned());
         let task = tokio::spawn(async move {
             let result = shared.fill_in_time(&digest).await;
-            *shared.fillings.lock() = None;
+            *shared.fillings.0.lock() = None;
             result.map_err(|fault| Arc::new(fault.into_error(Verb::Create)))
         });
         let interrupted = |error: tokio::task::JoinError| {

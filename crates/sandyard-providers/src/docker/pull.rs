@@ -1,12 +1,13 @@
 //! Pulls images from a registry.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bollard::Docker as Daemon;
 use bollard::query_parameters::CreateImageOptions;
 use futures_util::future::{BoxFuture, Shared as SharedFuture};
 use futures_util::{FutureExt, StreamExt};
+use parking_lot::Mutex;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
 use super::daemon::Shared;
@@ -25,16 +26,12 @@ type SharedPull = SharedFuture<BoxFuture<'static, Result<(), Arc<ProviderError>>
 pub(super) struct Pulls(Arc<Mutex<HashMap<String, SharedPull>>>);
 
 impl Pulls {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, SharedPull>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Pulls an image with `fetch`, or joins the pull in progress. It continues when all callers give up.
     fn join<F>(&self, image: &str, fetch: impl FnOnce() -> F) -> SharedPull
     where
         F: Future<Output = DaemonResult> + Send + 'static,
     {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         // A pull that ended in another way than below is not reused.
         if let Some(existing) = all.get(image).filter(|existing| existing.peek().is_none()) {
             return existing.clone();
@@ -43,7 +40,7 @@ impl Pulls {
         let (pulls, name, work) = (self.clone(), image.to_owned(), fetch());
         let task = tokio::spawn(async move {
             let result = work.await;
-            pulls.lock().remove(&name);
+            pulls.0.lock().remove(&name);
             result.map_err(|fault| Arc::new(fault.into_error(Verb::Create)))
         });
         let name = image.to_owned();
@@ -161,13 +158,13 @@ mod tests {
             assert_eq!(error.kind, ProviderErrorKind::NoCapacity);
         }
         assert_eq!(count.load(Ordering::Relaxed), 2);
-        assert!(pulls.lock().is_empty());
+        assert!(pulls.0.lock().is_empty());
         let _ = fetch("debian").await;
         assert_eq!(count.load(Ordering::Relaxed), 3, "a later call tries again");
     }
 
     #[test]
-    fn only_a_registrys_answer_means_that_an_image_does_not_exist() {
+    fn only_an_answer_of_the_registry_means_that_an_image_does_not_exist() {
         use bollard::errors::Error;
         let kind = |error: Error| {
             let fault = explain("debian", Fault::from(error));

@@ -28,99 +28,57 @@ const SECTION: Section = Section {
     name: "docker",
     doc: "Sandboxes as containers, if the provider `docker` is enabled. Any image works: the server installs the agent in it.",
     settings: &[
-        Setting::new(
-            "docker.host",
-            Kind::Text,
-            "",
-            "URL of the Docker daemon. Access to it is root access to its host, so let it listen on a Unix socket or with TLS.",
-        )
-        .env(&["DOCKER_HOST"])
-        .when_unset("Docker's default socket, `unix:///var/run/docker.sock`")
-        .example("tcp://docker:2376"),
-        Setting::new(
-            "docker.tls",
-            Kind::Switch,
-            "false",
-            "Whether to use TLS with a client certificate for a daemon at a `tcp:` URL.",
-        )
-        .env(&["DOCKER_TLS_VERIFY"]),
-        Setting::new(
-            "docker.cert_path",
-            Kind::Path,
-            "",
-            "Directory of `ca.pem`, `cert.pem` and `key.pem` for `docker.tls`.",
-        )
-        .env(&["DOCKER_CERT_PATH"])
-        .when_unset("`.docker` in the home directory")
-        .example("/certs/client"),
-        Setting::new(
-            "docker.image",
-            Kind::Text,
-            "python:3.13",
-            "Image of a sandbox, if the create request names no template.",
-        )
-        .env(&["DOCKER_IMAGE", "SANDBOX_IMAGE"]),
-        Setting::new(
-            "docker.pull",
-            Kind::Choice(&["missing", "always", "never"]),
-            "missing",
-            "When images are pulled from a registry.",
-        ),
-        Setting::new(
-            "docker.runtime",
-            Kind::Text,
-            "",
-            "Container runtime, such as `runsc` (gVisor) or `kata-runtime`. It must be configured in the daemon.",
-        )
-        .env(&["DOCKER_RUNTIME"])
-        .when_unset("the daemon's default")
-        .example("runsc"),
-        Setting::new(
-            "docker.network",
-            Kind::Text,
-            "gateway",
-            "Network of containers. With `gateway` all traffic passes through this server's gateway, which applies and records the \
-             policy. With the name of a Docker network, such as `bridge`, policies of sandboxes do not apply.",
-        )
-        .env(&["DOCKER_NETWORK"]),
-        Setting::new(
-            "docker.user",
-            Kind::Text,
-            "",
-            "User that runs commands.",
-        )
-        .when_unset("the image's user, or `user` if that is root")
-        .example("node"),
-        Setting::new(
-            "docker.no_new_privileges",
-            Kind::Switch,
-            "true",
-            "Whether to prevent programs from gaining privileges, as `sudo` does.",
-        ),
-        Setting::new(
-            "docker.seccomp",
-            Kind::File,
-            "",
-            "Path of a seccomp profile for containers, in Docker's JSON format.",
-        )
-        .when_unset("Docker's default profile")
-        .example("/etc/sandyard/seccomp.json"),
-        Setting::new(
-            "docker.workspace",
-            Kind::Choice(&["volume", "layer"]),
-            "volume",
-            "Where `/workspace` is stored: `volume` is a volume that is deleted with the sandbox, `layer` is the container's file system.",
-        )
-        .env(&["DOCKER_WORKSPACE"]),
-        Setting::new(
-            "docker.projects",
-            Kind::Path,
-            "",
-            "Directory on the daemon's host. A sandbox with a project has the subdirectory of that name as `/workspace`.",
-        )
-        .env(&["DOCKER_PROJECTS"])
-        .when_unset("projects have no directories")
-        .example("/srv/projects"),
+        Setting::new("docker.host", Kind::Text)
+            .doc("URL of the Docker daemon. Access to it is root access to its host, so let it listen on a Unix socket or with TLS.")
+            .env(&["DOCKER_HOST"])
+            .when_unset("Docker's default socket, `unix:///var/run/docker.sock`")
+            .example("tcp://docker:2376"),
+        Setting::new("docker.tls", Kind::Switch)
+            .default("false")
+            .doc("Whether to use TLS with a client certificate for a daemon at a `tcp:` URL.")
+            .env(&["DOCKER_TLS_VERIFY"]),
+        Setting::new("docker.cert_path", Kind::Path)
+            .doc("Directory of `ca.pem`, `cert.pem` and `key.pem` for `docker.tls`.")
+            .env(&["DOCKER_CERT_PATH"])
+            .when_unset("`.docker` in the home directory")
+            .example("/certs/client"),
+        Setting::new("docker.image", Kind::Text)
+            .default("python:3.13")
+            .doc("Image of a sandbox, if the create request names no template.")
+            .env(&["DOCKER_IMAGE", "SANDBOX_IMAGE"]),
+        Setting::new("docker.pull", Kind::Choice(&["missing", "always", "never"]))
+            .default("missing")
+            .doc("When images are pulled from a registry."),
+        Setting::new("docker.runtime", Kind::Text)
+            .doc("Container runtime, such as `runsc` (gVisor) or `kata-runtime`. It must be configured in the daemon.")
+            .env(&["DOCKER_RUNTIME"])
+            .when_unset("the daemon's default")
+            .example("runsc"),
+        Setting::new("docker.network", Kind::Text)
+            .default("gateway")
+            .doc("Network of containers. With `gateway` all traffic passes through this server's gateway, which applies and records the \
+             policy. With the name of a Docker network, such as `bridge`, policies of sandboxes do not apply.")
+            .env(&["DOCKER_NETWORK"]),
+        Setting::new("docker.user", Kind::Text)
+            .doc("User that runs commands.")
+            .when_unset("the image's user, or `user` if that is root")
+            .example("node"),
+        Setting::new("docker.no_new_privileges", Kind::Switch)
+            .default("true")
+            .doc("Whether to prevent programs from gaining privileges, as `sudo` does."),
+        Setting::new("docker.seccomp", Kind::File)
+            .doc("Path of a seccomp profile for containers, in Docker's JSON format.")
+            .when_unset("Docker's default profile")
+            .example("/etc/sandyard/seccomp.json"),
+        Setting::new("docker.workspace", Kind::Choice(&["volume", "layer"]))
+            .default("volume")
+            .doc("Where `/workspace` is stored: `volume` is a volume that is deleted with the sandbox, `layer` is the container's file system.")
+            .env(&["DOCKER_WORKSPACE"]),
+        Setting::new("docker.projects", Kind::Path)
+            .doc("Directory on the daemon's host. A sandbox with a project has the subdirectory of that name as `/workspace`.")
+            .env(&["DOCKER_PROJECTS"])
+            .when_unset("projects have no directories")
+            .example("/srv/projects"),
     ],
 };
 

@@ -11,12 +11,13 @@
 //! Containers of sandboxes are not removed: the service lists all of them and knows which are needed.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
+use parking_lot::Mutex;
 use sandyard_agent_client::Endpoint;
 use sandyard_core::Clock;
 
@@ -137,7 +138,7 @@ impl Shared {
         let found = self
             .containers(&[self.installation_label(), labelled(VOLUME_HELPER, None)])
             .await?;
-        let lock = || silences.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || silences.lock();
         let is_listed = |id: &String| found.iter().any(|helper| helper.id.as_ref() == Some(id));
         lock().retain(|id, _| is_listed(id));
         let helpers = found

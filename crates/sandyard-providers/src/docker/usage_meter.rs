@@ -1,13 +1,14 @@
 //! Reads the usage of containers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bollard::models::ContainerStatsResponse;
 use bollard::query_parameters::{InspectContainerOptions, StatsOptions};
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::convert;
@@ -52,17 +53,13 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, SizeEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn get(&self, id: &str) -> Option<u64> {
-        self.lock().get(id)?.bytes
+        self.entries.lock().get(id)?.bytes
     }
 
     /// Whether a size must be requested now; if so, records it. A failed request is not repeated sooner.
     fn is_due(&self, id: &str) -> bool {
-        let mut sizes = self.lock();
+        let mut sizes = self.entries.lock();
         let requested_at = Instant::now();
         match sizes.get_mut(id) {
             Some(entry) if entry.requested_at.elapsed() < SIZE_TTL => return false,
@@ -83,7 +80,7 @@ impl Sizes {
 
     /// Stores a size, unless the container was forgotten meanwhile.
     fn set_size(&self, id: &str, size: u64) {
-        if let Some(entry) = self.lock().get_mut(id) {
+        if let Some(entry) = self.entries.lock().get_mut(id) {
             // From now on: a walk may take longer than its result is valid.
             entry.requested_at = Instant::now();
             entry.bytes = Some(size);
@@ -92,7 +89,7 @@ impl Sizes {
 
     /// Forgets a container.
     pub(super) fn forget(&self, id: &str) {
-        self.lock().remove(id);
+        self.entries.lock().remove(id);
     }
 }
 
@@ -160,7 +157,7 @@ pub(super) struct DockerMeter {
 impl Meter for DockerMeter {
     async fn read(&mut self, ids: &[String], is_all: bool) -> Vec<Reading> {
         if is_all {
-            self.sizes.lock().retain(|id, _| ids.contains(id));
+            self.sizes.entries.lock().retain(|id, _| ids.contains(id));
         }
         let reads = ids.iter().map(|id| {
             let (shared, sizes, id) = (self.shared.clone(), self.sizes.clone(), id.clone());

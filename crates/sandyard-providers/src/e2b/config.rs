@@ -1,6 +1,5 @@
 //! Configuration of the E2B provider.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,17 +50,7 @@ pub struct E2bConfig {
     pub timeouts: CallTimeouts,
 }
 
-impl fmt::Debug for E2bConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("E2bConfig")
-            .field("domain", &self.domain)
-            .field("api_url", &self.api_url)
-            .field("sandbox_url", &self.sandbox_url)
-            .field("template", &self.template)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(E2bConfig: domain, api_url, sandbox_url, template, timeout);
 
 impl E2bConfig {
     /// The address of the API.

@@ -122,7 +122,7 @@ fn is_about_template(text: &str) -> bool {
     text.contains("template")
         && ["not found", "no template", "does not exist", "not exist"]
             .iter()
-            .any(|text| text.contains(text))
+            .any(|phrase| text.contains(phrase))
 }
 
 /// The API's message, in a form that can be shown.
@@ -181,6 +181,7 @@ mod tests {
             (400, "no", Invalid),
             (404, "", NotFound),
             (400, "Template 'x' not found", NotFound),
+            (400, "the template is not ready", Invalid),
             (403, "template does not exist", NotFound),
             (401, "Invalid API key", Unavailable),
             (409, "", Conflict),

@@ -260,7 +260,7 @@ fn info(api: &Api, config: &E2bConfig) -> ProviderInfo {
         location: format!("{NAME}:{}", api.host()),
         capabilities: CAPABILITIES,
         default_limits: default.least_of(&max_limits),
-        max_limits: max_limits,
+        max_limits,
         default_template: config.template.clone(),
         limitations: limitations
             .map(str::to_owned)

@@ -1,7 +1,6 @@
 //! Requests and answers of the API. Every field of an answer may be missing or invalid.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,12 +78,9 @@ pub(super) struct Snapshot {
 pub(super) struct Template {
     #[serde(rename = "templateID")]
     pub(super) template_id: String,
-    #[serde(default)]
     pub(super) aliases: Option<Vec<String>>,
     /// With their teams.
-    #[serde(default)]
     pub(super) names: Option<Vec<String>>,
-    #[serde(default)]
     pub(super) created_at: Option<String>,
 }
 
@@ -96,17 +92,11 @@ pub(super) struct Sandbox {
     pub(super) sandbox_id: String,
     #[serde(rename = "templateID", default)]
     pub(super) template_id: String,
-    #[serde(default)]
     pub(super) envd_version: Option<String>,
-    #[serde(default)]
     pub(super) envd_access_token: Option<String>,
-    #[serde(default)]
     pub(super) traffic_access_token: Option<String>,
-    #[serde(default)]
     pub(super) domain: Option<String>,
-    #[serde(default)]
     pub(super) started_at: Option<String>,
-    #[serde(default)]
     pub(super) end_at: Option<String>,
     #[serde(default)]
     pub(super) cpu_count: u32,
@@ -114,24 +104,13 @@ pub(super) struct Sandbox {
     pub(super) memory_mb: u64,
     #[serde(rename = "diskSizeMB", default)]
     pub(super) disk_size_mb: u64,
-    #[serde(default)]
     pub(super) state: Option<State>,
     /// What the pause retained: `full` or `filesystem`.
-    #[serde(default)]
     pub(super) pause_mode: Option<String>,
-    #[serde(default)]
     pub(super) metadata: Option<BTreeMap<String, String>>,
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox")
-            .field("sandbox_id", &self.sandbox_id)
-            .field("state", &self.state)
-            .field("metadata", &self.metadata)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Sandbox: sandbox_id, state, metadata);
 
 /// Whether a sandbox runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -148,7 +127,6 @@ pub(super) enum State {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metric {
-    #[serde(default)]
     pub(super) timestamp: Option<String>,
     #[serde(default)]
     pub(super) timestamp_unix: i64,
@@ -156,7 +134,6 @@ pub(super) struct Metric {
     pub(super) cpu_used_pct: f32,
     #[serde(default)]
     pub(super) mem_used: u64,
-    #[serde(default)]
     pub(super) mem_cache: Option<u64>,
     #[serde(default)]
     pub(super) disk_used: u64,

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::SandboxState;
 
@@ -29,13 +30,7 @@ pub(super) struct Keys {
     pub(super) needs_user: bool,
 }
 
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys")
-            .field("domain", &self.domain)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Keys: domain);
 
 impl Keys {
     fn of(sandbox: &Sandbox) -> Self {
@@ -94,7 +89,7 @@ impl SandboxCache {
     /// Stores the facts of an answer about a sandbox of this installation.
     pub(super) fn record(&self, sandbox: &Sandbox) {
         let reported = Keys::of(sandbox);
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.len() >= MAX_SANDBOXES && !all.contains_key(&sandbox.sandbox_id) {
             // They are requested again when needed.
             all.clear();
@@ -121,40 +116,40 @@ impl SandboxCache {
 
     /// The credentials of a sandbox, if it is known to belong to this installation.
     pub(super) fn keys(&self, id: &str) -> Option<Keys> {
-        self.lock().get(id).map(|entry| entry.keys.clone())
+        self.0.lock().get(id).map(|entry| entry.keys.clone())
     }
 
     /// The client of its agent with that access token, if there is one.
     pub(super) fn client(&self, id: &str, access_token: &str) -> Option<AgentClient> {
-        let all = self.lock();
+        let all = self.0.lock();
         let (client, token) = all.get(id)?.client.as_ref()?;
         (token == access_token).then(|| client.clone())
     }
 
     /// Stores a client of its agent.
     pub(super) fn set_client(&self, id: &str, access_token: &str, client: &AgentClient) {
-        if let Some(entry) = self.lock().get_mut(id) {
+        if let Some(entry) = self.0.lock().get_mut(id) {
             entry.client = Some((client.clone(), access_token.to_owned()));
         }
     }
 
     /// The state of its tool server.
     pub(super) fn tools(&self, id: &str) -> Arc<ToolServerState> {
-        let all = self.lock();
+        let all = self.0.lock();
         let tools = all.get(id).map(|entry| entry.tools.clone());
         tools.unwrap_or_default()
     }
 
     /// Whether a paused sandbox counts as stopped, if that is known for this pause.
     pub(super) fn pause_state(&self, sandbox: &Sandbox) -> Option<SandboxState> {
-        let all = self.lock();
+        let all = self.0.lock();
         let (state, end_at) = all.get(&sandbox.sandbox_id)?.pause_state.as_ref()?;
         (*end_at == sandbox.end_at).then_some(*state)
     }
 
     /// Ids of all entries.
     pub(super) fn ids(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        self.0.lock().keys().cloned().collect()
     }
 
     /// Forgets entries that existed before a list and are not in it: they were deleted elsewhere.
@@ -163,7 +158,7 @@ impl SandboxCache {
             .iter()
             .map(|sandbox| sandbox.sandbox_id.as_str())
             .collect();
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         for id in before {
             if !ids.contains(id.as_str()) {
                 all.remove(&id);
@@ -173,11 +168,7 @@ impl SandboxCache {
 
     /// Forgets a sandbox.
     pub(super) fn forget(&self, id: &str) {
-        self.lock().remove(id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(id);
     }
 }
 

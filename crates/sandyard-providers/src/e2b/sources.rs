@@ -2,10 +2,11 @@
 //! is visible, but that of an id, team or tag is not.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Method;
+use parking_lot::Mutex;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 
 use super::E2b;
@@ -42,13 +43,13 @@ pub(super) struct SourceCache(Mutex<Option<(Instant, Arc<Sources>)>>);
 
 impl SourceCache {
     fn get(&self) -> Option<Arc<Sources>> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.lock();
         let (at, sources) = cached.as_ref()?;
         (at.elapsed() < CACHE_TTL).then(|| Arc::clone(sources))
     }
 
     fn set(&self, cached: Option<(Instant, Arc<Sources>)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cached;
+        *self.0.lock() = cached;
     }
 
     /// Discards the cached lists after a change.

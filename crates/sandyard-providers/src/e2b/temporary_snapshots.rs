@@ -1,10 +1,11 @@
 //! Snapshots that exist for a copy only. Each is removed with the call that created it; those of a crash are removed when they are
 //! too old to be needed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sandyard_core::Clock;
 use sandyard_provider::{ProviderErrorKind, Result, Verb};
 use tokio::runtime::Handle;
@@ -84,10 +85,7 @@ impl TemporarySnapshots {
 
     /// Whether a sweep is due; if so, records it.
     fn is_due(&self) -> bool {
-        let mut last_sweep = self
-            .last_sweep
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last_sweep = self.last_sweep.lock();
         let is_due = last_sweep.elapsed() >= self.max_age;
         if is_due {
             *last_sweep = Instant::now();

@@ -1,6 +1,5 @@
 //! The provider's calls, each with a timeout.
 
-use std::sync::PoisonError;
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -55,7 +54,7 @@ impl Provider for Embedded {
     }
 
     fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.lock();
         flows.take()
     }
 

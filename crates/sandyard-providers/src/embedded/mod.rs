@@ -11,10 +11,10 @@ mod registration;
 mod usage_meter;
 mod volume_helper;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_core::network::Flow;
 use sandyard_core::{Clock, Limits};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, Hello, SandboxInfo};

@@ -12,10 +12,11 @@
 mod points;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_core::{Clock, SandboxState};
 use sandyard_provider::{Instance, UsagePoint};
 use tokio::sync::Notify;
@@ -123,7 +124,7 @@ impl UsageHistory {
 
     /// Records the state of an instance after a call.
     pub(crate) fn record(&self, instance: &Instance) {
-        self.shared.lock().record(instance);
+        self.shared.histories.lock().record(instance);
         if instance.state == SandboxState::Running {
             self.shared.started.notify_one();
         }
@@ -131,7 +132,7 @@ impl UsageHistory {
 
     /// Records the instances of a list that was requested at `since`.
     pub(crate) fn record_all(&self, since: Instant, instances: &[Instance]) {
-        let mut histories = self.shared.lock();
+        let mut histories = self.shared.histories.lock();
         let listed: HashSet<&str> = instances.iter().map(|one| one.id.as_str()).collect();
         let is_listed = |id: &String| listed.contains(id.as_str());
         histories
@@ -157,14 +158,14 @@ impl UsageHistory {
 
     /// Forgets an instance.
     pub(crate) fn forget(&self, id: &str) {
-        let mut histories = self.shared.lock();
+        let mut histories = self.shared.histories.lock();
         histories.entry.remove(id);
         histories.deleted.insert(id.to_owned(), Instant::now());
     }
 
     /// The points of an instance between two times; `None` for an unknown instance.
     pub(crate) fn between(&self, id: &str, from_ms: i64, to_ms: i64) -> Option<Vec<UsagePoint>> {
-        let histories = self.shared.lock();
+        let histories = self.shared.histories.lock();
         let entry = histories.entry.get(id)?;
         Some(entry.points.between(self.shared.epoch_ms, from_ms, to_ms))
     }
@@ -220,15 +221,9 @@ async fn take_points(mut meter: impl Meter, shared: Arc<Shared>) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Histories> {
-        self.histories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ids of the instances whose next point is due.
     fn due(&self, only_new: bool) -> Vec<String> {
-        let mut histories = self.lock();
+        let mut histories = self.histories.lock();
         let oldest_ms = Clock::System.now_ms() - RETENTION.as_millis() as i64;
         let mut due = Vec::new();
         for (id, entry) in &mut histories.entry {
@@ -248,7 +243,7 @@ impl Shared {
     /// Adds a reading of an instance.
     fn add_reading(&self, id: &str, reading: Reading) {
         let at = Instant::now();
-        let mut histories = self.lock();
+        let mut histories = self.histories.lock();
         // It may have been paused or deleted meanwhile.
         let Some(entry) = histories.entry.get_mut(id).filter(|entry| entry.is_running) else {
             return;

@@ -55,7 +55,7 @@ impl Shared {
 
     /// The helper that was idle longest; `None` when all are in use.
     async fn idlest(&self) -> Option<Idle> {
-        let slots: Vec<(String, Slot)> = self.slots().clone().into_iter().collect();
+        let slots: Vec<(String, Slot)> = self.slots.lock().clone().into_iter().collect();
         let mut idlest: Option<Idle> = None;
         for (volume, slot) in slots {
             // A locked slot is being created or opened, perhaps by this caller.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use sandyard_provider::InstanceSpec;
 use sandyard_provider::ProviderErrorKind::{NoCapacity, NotFound};
 use sandyard_provider::prelude::*;
@@ -81,14 +82,12 @@ impl Registry {
     fn fetches(&self) -> usize {
         let layer = &self.registry_state.blobs[2].0;
         let call = self.registry_state.call.lock();
-        let call = call.unwrap_or_else(PoisonError::into_inner);
         let is_it = |path: &&String| path.ends_with(&format!("/blobs/{layer}"));
         call.iter().filter(is_it).count()
     }
 
     fn set_broken(&self) {
-        let is_broken = self.registry_state.is_broken.lock();
-        *is_broken.unwrap_or_else(PoisonError::into_inner) = true;
+        *self.registry_state.is_broken.lock() = true;
     }
 }
 
@@ -102,7 +101,7 @@ impl Shelf {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path().to_owned();
         let is_broken = self.is_broken.lock();
-        if *is_broken.unwrap_or_else(PoisonError::into_inner) {
+        if *is_broken {
             let body = r#"{"errors":[{"code":"UNKNOWN","message":"out of order"}]}"#;
             return answer(StatusCode::INTERNAL_SERVER_ERROR, "application/json", body);
         }
@@ -114,8 +113,7 @@ impl Shelf {
                 .iter()
                 .find(|(digest, ..)| path.ends_with(digest)),
         };
-        let call = self.call.lock();
-        call.unwrap_or_else(PoisonError::into_inner).push(path);
+        self.call.lock().push(path);
         let Some((digest, kind, body)) = found else {
             let body = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
             return answer(StatusCode::NOT_FOUND, "application/json", body);

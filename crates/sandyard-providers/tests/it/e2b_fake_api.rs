@@ -6,9 +6,10 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use reqwest::{Client, Method};
 use sandyard_core::Limits;
 use sandyard_providers::{CallTimeouts, E2b, E2bConfig};
@@ -255,10 +256,7 @@ fn free_port() -> u16 {
         let Ok(mark) = UnixListener::bind_addr(&name) else {
             continue;
         };
-        MARKS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(mark);
+        MARKS.lock().push(mark);
         let port = u16::try_from(port).expect("a port");
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;

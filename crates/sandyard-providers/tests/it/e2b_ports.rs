@@ -69,14 +69,15 @@ done
 
 /// Requests the first page of a port, with or without the required headers.
 async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
-    let mut stream = dial(provider, id, port).await;
+    let mut port = dial(provider, id, port).await;
     let mut head = "GET / HTTP/1.1\r\nconnection: close\r\n".to_owned();
-    for (name, value) in stream.headers() {
+    for (name, value) in &port.headers {
         let is_token = name.as_str().contains("token");
         if has_headers || !is_token {
             head.push_str(&format!("{name}: {}\r\n", value.to_str().expect("a text")));
         }
     }
+    let stream = &mut port.stream;
     stream
         .write_all(format!("{head}\r\n").as_bytes())
         .await
@@ -86,7 +87,7 @@ async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
     answer
 }
 
-async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::DialStream {
+async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::PortStream {
     let agent = agent_client::agent(provider, id).await;
     assert!(!agent.endpoint().is_host_connection());
     agent.dial(port).await.expect("a port")
@@ -115,12 +116,13 @@ async fn ports_are_reached_by_the_proxy_and_closed_to_others() {
     assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
     let closed = get(&provider, &id, 8125, true).await;
     assert!(closed.starts_with("HTTP/1.1 502 "), "{closed}");
-    let mut stream = dial(&provider, &id, 8124).await;
+    let mut port = dial(&provider, &id, 8124).await;
     let mut head =
         "GET /socket HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n".to_owned();
-    for (name, value) in stream.headers() {
+    for (name, value) in &port.headers {
         head.push_str(&format!("{name}: {}\r\n", value.to_str().expect("a text")));
     }
+    let stream = &mut port.stream;
     stream
         .write_all(format!("{head}\r\n").as_bytes())
         .await

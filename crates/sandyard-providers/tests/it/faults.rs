@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
@@ -122,7 +123,7 @@ impl Faults {
 
     /// Spoils every request in this way from now on.
     pub(crate) fn set(&self, fault: Fault) {
-        let mut plan = lock(&self.plan);
+        let mut plan = self.plan.lock();
         plan.some.clear();
         plan.next.clear();
         plan.always = fault;
@@ -130,18 +131,18 @@ impl Faults {
 
     /// Injects a fault into the first `times` matching requests.
     pub(crate) fn some(&self, request_filter: Filter, times: usize, fault: Fault) {
-        lock(&self.plan).some.push((request_filter, times, fault));
+        self.plan.lock().some.push((request_filter, times, fault));
     }
 
     /// How many of those that are meant there were so far.
     pub(crate) fn count(&self, request_filter: Filter) -> usize {
-        let plan = lock(&self.plan);
+        let plan = self.plan.lock();
         plan.call.iter().filter(|call| request_filter(call)).count()
     }
 
     /// Spoils the next requests, each in its way.
     pub(crate) fn next(&self, faults: impl IntoIterator<Item = Fault>) {
-        lock(&self.plan).next.extend(faults);
+        self.plan.lock().next.extend(faults);
     }
 }
 
@@ -151,12 +152,8 @@ impl Drop for Faults {
     }
 }
 
-fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
-    plan.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn take(plan: &Mutex<Plan>, call: String) -> Fault {
-    let mut plan = lock(plan);
+    let mut plan = plan.lock();
     let mut some = plan.some.iter_mut();
     let matching = some.find(|(request_filter, times, _)| *times > 0 && request_filter(&call));
     let matching = matching.map(|(_, times, fault)| {

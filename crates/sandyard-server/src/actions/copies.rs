@@ -74,5 +74,5 @@ pub(crate) async fn fork_sandbox(
         timeout: request.timeout.map(LifeSeconds::as_duration),
     };
     let sandbox = call.service().fork(&call.caller, name, fork).await?;
-    Ok(SandboxReply::new(&sandbox, &call, "Sandbox forked"))
+    Ok(SandboxReply::new(&sandbox, call, "Sandbox forked"))
 }

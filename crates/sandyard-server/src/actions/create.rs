@@ -50,9 +50,11 @@ pub(crate) struct CreateSandbox {
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
     /// Memory limit.
+    #[serde(alias = "memory")]
     #[schema(schema_with = bounds::memory_limit_schema)]
     memory_limit: Option<MemoryLimit>,
     /// CPU limit in cores.
+    #[serde(alias = "cpu", alias = "cpus")]
     #[schema(schema_with = bounds::cpu_limit_schema)]
     cpu_limit: Option<CpuLimit>,
     /// Egress policy: which hosts the sandbox may reach. Default: the operator's policy.
@@ -67,6 +69,7 @@ pub(crate) struct CreateSandbox {
     #[schema(schema_with = bounds::volumes_schema)]
     volumes: Option<BTreeMap<String, String>>,
     /// Disk space that the sandbox may write.
+    #[serde(alias = "disk")]
     #[schema(schema_with = bounds::disk_limit_schema)]
     disk_limit: Option<String>,
     /// Maximum number of processes and threads.
@@ -151,7 +154,7 @@ pub(crate) async fn create_sandbox(
     let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
     let sandbox = call.service().create(&call.caller, request).await?;
     audit::note_target(sandbox.id.as_str());
-    Ok(SandboxReply::new(&sandbox, &call, "Sandbox created"))
+    Ok(SandboxReply::new(&sandbox, call, "Sandbox created"))
 }
 
 fn check_alias(name: Option<&str>) -> ServiceResult<()> {

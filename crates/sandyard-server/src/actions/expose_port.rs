@@ -28,6 +28,10 @@ pub(crate) struct PortReply {
     /// scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signed_url: Option<String>,
+    /// The same for a web browser: on a host of its own (`3000-ID.localhost`) if the request came from the server's machine,
+    /// because applications with absolute paths, modules or storage do not work below `/p/`. Present with `signed_url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) browser_url: Option<String>,
     /// TCP port inside the sandbox.
     pub(crate) port: u16,
     /// Whether anyone who knows the URL may open the port.
@@ -45,6 +49,7 @@ pub(crate) async fn expose_port(call: &Call, request: ExposePort) -> ApiResult<P
         success: true,
         url: call.links.port(id, port),
         signed_url: signed_url(&call.caller, &call.links, id, port),
+        browser_url: browser_url(&call.caller, &call.links, id, port),
         port,
         public: live.sandbox.public_ports.contains(&port),
         message: format!("Port {port} is reached at this URL"),
@@ -59,4 +64,16 @@ pub(crate) fn signed_url(
     port: u16,
 ) -> Option<String> {
     caller.has(Scope::Use).then(|| links.signed_port(id, port))
+}
+
+/// The same for a browser.
+pub(crate) fn browser_url(
+    caller: &Caller,
+    links: &Links,
+    id: &SandboxId,
+    port: u16,
+) -> Option<String> {
+    caller
+        .has(Scope::Use)
+        .then(|| links.signed_browser_port(id, port))
 }

@@ -50,7 +50,7 @@ pub(crate) async fn set_timeout(call: &Call, request: SetTimeout) -> ApiResult<T
     let sandbox = service.set_timeout(&call.caller, name, change).await?;
     Ok(TimeoutReply {
         success: true,
-        message: format!("Timeout set to {} seconds", timeout.0),
+        message: format!("Timeout set to {} seconds", timeout.as_duration().as_secs()),
         expires_at: optional_iso(service.expires_ms(&sandbox)),
     })
 }

@@ -12,8 +12,9 @@ use sandyard_core::bounds::{
     MAX_MAP_ENTRIES, MAX_MAP_KEY, MAX_MAP_VALUE, MAX_PROVIDER, MAX_SECRET_NAME, MAX_VOLUME_NAME,
 };
 use sandyard_core::size::Size;
+use sandyard_core::time_span;
 use sandyard_service::{ServiceError, ServiceResult};
-use serde::de::{Deserializer, Error as _, Visitor};
+use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -21,8 +22,8 @@ use utoipa::{PartialSchema, ToSchema};
 use schemas::integer;
 pub(crate) use schemas::{
     count_schema, cpu_limit_schema, disk_limit_schema, env_schema, key_life_schema,
-    life_seconds_schema, memory_limit_schema, metadata_schema, path_schema, pids_schema,
-    port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
+    life_seconds_schema, memory_limit_schema, metadata_changes_schema, metadata_schema,
+    path_schema, pids_schema, port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
 };
 
 /// Largest number of names of metadata in a filter.
@@ -53,9 +54,14 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInt<MIN, M
                 Ok(value as f64)
             }
         }
-        let number = deserializer.deserialize_f64(Number)?;
+        Self::new(deserializer.deserialize_f64(Number)?)
+    }
+}
+
+impl<const MIN: i64, const MAX: i64> BoundedInt<MIN, MAX> {
+    fn new<E: serde::de::Error>(number: f64) -> Result<Self, E> {
         if number.fract() != 0.0 || !(MIN as f64..=MAX as f64).contains(&number) {
-            return Err(D::Error::custom(format_args!(
+            return Err(E::custom(format_args!(
                 "must be a whole number between {MIN} and {MAX} (got {number})"
             )));
         }
@@ -78,8 +84,9 @@ impl<const MIN: i64, const MAX: i64> ToSchema for BoundedInt<MIN, MAX> {
 /// Longest timeout that a request may ask for, in seconds: one year. The service enforces the operator's maximum, which is
 /// usually lower (`lifecycle.max_timeout`).
 pub(crate) const MAX_SECONDS: i64 = 31_536_000;
-/// Idle timeout of a sandbox, in seconds.
-pub(crate) type LifeSeconds = BoundedInt<1, MAX_SECONDS>;
+/// Idle timeout of a sandbox, in seconds. Text like `1h` is accepted too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LifeSeconds(u64);
 /// A TCP port.
 pub(crate) type PortNumber = BoundedInt<1, 65_535>;
 
@@ -89,9 +96,36 @@ impl PortNumber {
     }
 }
 
+impl<'de> Deserialize<'de> for LifeSeconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Span;
+        impl Visitor<'_> for Span {
+            type Value = f64;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("seconds, or a time span like `30m`")
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<f64, E> {
+                Ok(value)
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<f64, E> {
+                Ok(value as f64)
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<f64, E> {
+                Ok(value as f64)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<f64, E> {
+                let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
+                Ok(time_span::seconds(text).ok_or_else(invalid)? as f64)
+            }
+        }
+        let seconds = BoundedInt::<1, MAX_SECONDS>::new(deserializer.deserialize_any(Span)?)?;
+        Ok(Self(seconds.0.unsigned_abs()))
+    }
+}
+
 impl LifeSeconds {
     pub(crate) fn as_duration(self) -> std::time::Duration {
-        std::time::Duration::from_secs(self.0.unsigned_abs())
+        std::time::Duration::from_secs(self.0)
     }
 }
 
@@ -257,6 +291,26 @@ pub(crate) fn metadata_filters(
     Ok(filters)
 }
 
+/// Changes of the metadata map: a label without a value is removed.
+pub(crate) fn metadata_changes(
+    field: &'static str,
+    changes: BTreeMap<String, Option<MetadataValue>>,
+) -> ServiceResult<BTreeMap<String, Option<String>>> {
+    let removed: Vec<String> = changes
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(name, _)| name.clone())
+        .collect();
+    let set = changes
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let set = metadata(field, set.collect())?.into_iter();
+    let set = set.map(|(name, value)| (name, Some(value)));
+    Ok(set
+        .chain(removed.into_iter().map(|name| (name, None)))
+        .collect())
+}
+
 /// Memory limit: `2g`, `512m`, or a number of MiB.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
@@ -316,10 +370,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_accept_a_decimal_point() {
+    fn a_timeout_is_a_number_of_seconds_or_a_time_span() {
         let read = |text: &str| serde_json::from_str::<LifeSeconds>(text).map(|value| value.0);
-        assert_eq!(read("60.0").unwrap(), 60);
-        for text in ["0", "31536001", "1.5", "\"60\"", "null", "1e300"] {
+        for text in ["60.0", "\"60\"", "\"1m\""] {
+            assert_eq!(read(text).unwrap(), 60, "{text}");
+        }
+        for text in [
+            "0", "31536001", "1.5", "\"soon\"", "\"366d\"", "null", "1e300",
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }

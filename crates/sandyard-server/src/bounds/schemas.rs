@@ -20,11 +20,17 @@ pub(super) fn integer(min: i64, max: i64) -> schema::Object {
         .build()
 }
 
-pub(crate) fn life_seconds_schema() -> schema::Object {
-    let text = "Idle timeout in seconds: after this long without activity, `timeout_action` happens. Any request to the \
-                sandbox counts as activity. Default: `lifecycle.default_timeout` (3600). The operator may set a lower \
-                maximum with `lifecycle.max_timeout`.";
-    described(integer(1, MAX_SECONDS), text)
+pub(crate) fn life_seconds_schema() -> Schema {
+    let text = "Idle timeout, in seconds or as text like `30m` or `1h30m`: after this long without activity, `timeout_action` \
+                happens. Any request to the sandbox counts as activity. Default: `lifecycle.default_timeout` (3600). The \
+                operator may set a lower maximum with `lifecycle.max_timeout`.";
+    let span = string(
+        2,
+        8,
+        Some("^([1-9][0-9]{0,3}[sm]|[1-9][0-9]{0,2}h|[1-9][0-9]?d)$"),
+    );
+    let forms = AnyOfBuilder::new().item(integer(1, MAX_SECONDS)).item(span);
+    Schema::AnyOf(forms.description(Some(text)).build())
 }
 
 pub(crate) fn port_schema() -> schema::Object {
@@ -81,29 +87,39 @@ pub(crate) fn volumes_schema() -> schema::Object {
 pub(crate) fn metadata_schema() -> schema::Object {
     let text = "Your own labels for the sandbox, name to value, for example to filter lists by. Numbers and booleans are \
                 stored as text. At most 64 KiB in total.";
-    let value = AnyOfBuilder::new()
-        .item(string(0, MAX_MAP_VALUE, Some(r"^[^\u0000]*$")))
-        .item(ObjectBuilder::new().schema_type(Type::Boolean))
-        .item(ObjectBuilder::new().schema_type(Type::Number));
+    described(map(r"^[^\u0000]{1,256}$", metadata_value().into()), text)
+}
+
+pub(crate) fn metadata_changes_schema() -> schema::Object {
+    let text = "Labels to change, name to value. The value null removes a label; labels that are not named stay. At most \
+                64 KiB in total.";
+    let value = metadata_value().item(ObjectBuilder::new().schema_type(Type::Null));
     described(map(r"^[^\u0000]{1,256}$", value.into()), text)
 }
 
+fn metadata_value() -> AnyOfBuilder {
+    AnyOfBuilder::new()
+        .item(string(0, MAX_MAP_VALUE, Some(r"^[^\u0000]*$")))
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(ObjectBuilder::new().schema_type(Type::Number))
+}
+
 pub(crate) fn memory_limit_schema() -> Schema {
-    let text = "Memory limit: a size like `512m` or `2g`, or a number of MiB. Default: `limits.memory` (2 GiB). The operator \
+    let text = "Memory limit (also accepted as `memory`): a size like `512m` or `2g`, or a number of MiB. Default: `limits.memory` (2 GiB). The operator \
                 may set a lower maximum with `limits.max_memory`.";
     let size = "^([1-9][0-9]{2,3}[mM]|([1-9]|[1-5][0-9])[gG])[bB]?$";
     text_or_number(string(2, 8, Some(size)), 16.0, 65_536.0, text)
 }
 
 pub(crate) fn disk_limit_schema() -> schema::Object {
-    let text = "Disk space that the sandbox may write on top of its template, as a size like `512m` or `4g`. Default: \
+    let text = "Disk space that the sandbox may write (also accepted as `disk`) on top of its template, as a size like `512m` or `4g`. Default: \
                 `limits.disk` (4 GiB).";
     let size = "^([1-9][0-9]{2,3}[mM]|([1-9]|[1-9][0-9])[gG])[bB]?$";
     described(string(2, 8, Some(size)), text)
 }
 
 pub(crate) fn cpu_limit_schema() -> Schema {
-    let text = "CPU limit in cores, as a number or as text like `2.0`. Default: `limits.cpu` (2). The operator may set a \
+    let text = "CPU limit in cores (also accepted as `cpu`), as a number or as text like `2.0`. Default: `limits.cpu` (2). The operator may set a \
                 lower maximum with `limits.max_cpu`.";
     let cores = string(1, 8, Some("^([1-9]|[1-5][0-9])([.][0-9]{1,3})?$"));
     text_or_number(cores, 0.01, 64.0, text)

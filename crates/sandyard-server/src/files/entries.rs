@@ -39,7 +39,7 @@ impl From<EntryInfo> for Entry {
             name: info.name,
             path: info.path,
             r#type: match info.r#type {
-                _ if info.is_symlink => "symlink",
+                _ if info.symlink_target.is_some() => "symlink",
                 FileType::Directory => "directory",
                 FileType::Symlink => "symlink",
                 _ => "file",

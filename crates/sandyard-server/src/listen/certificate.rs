@@ -107,7 +107,7 @@ impl TlsConfig {
         let current = Arc::new(Current(RwLock::new(Arc::new(key))));
         let mut server =
             sandyard_tls::server_builder().with_cert_resolver(Arc::clone(&current) as _);
-        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self {
             server: Arc::new(server),
             current,

@@ -35,8 +35,8 @@ pub(crate) struct Gate {
     access: Access,
     is_strict: bool,
     has_own_audit: bool,
-    /// Operation ids by method, for the audit.
-    operations: BTreeMap<String, String>,
+    /// The audit's words for each method.
+    verbs: BTreeMap<String, String>,
 }
 
 /// Credentials of a request.
@@ -56,10 +56,10 @@ impl Gate {
             access: route.access,
             is_strict: route.is_strict,
             has_own_audit: route.has_own_audit,
-            operations: route
+            verbs: route
                 .entries()
                 .into_iter()
-                .map(|entry| (entry.method, entry.operation))
+                .map(|entry| (entry.method, audit::verb(&entry.operation)))
                 .collect(),
         })
     }
@@ -246,18 +246,20 @@ fn begin_note(
     caller: Option<&Caller>,
     address: Option<String>,
 ) -> Option<Note> {
-    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    // A WebSocket runs a command or opens a terminal.
+    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD)
+        && !request.headers().contains_key(header::UPGRADE);
     if is_reading || gate.access == Access::Node || gate.has_own_audit {
         return None;
     }
     let method = request.method().as_str();
-    let operation = gate.operations.get(method).or(gate.operations.get("ANY"));
+    let verb = gate.verbs.get(method).or(gate.verbs.get("ANY"));
     let id = request.extensions().get::<RequestId>();
     let entry = NewAuditEntry {
         at_ms: gate.app.service().clock().now_ms(),
         actor: caller.map_or("-", |caller| &caller.name).to_owned(),
         via: caller.map_or("-", |caller| &caller.via).to_owned(),
-        action: operation.cloned().unwrap_or_default(),
+        action: verb.cloned().unwrap_or_default(),
         target: None,
         status: audit::HUNG_UP.into(),
         request_id: id.map_or_else(String::new, |id| id.0.clone()),

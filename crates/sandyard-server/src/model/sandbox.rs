@@ -140,6 +140,8 @@ pub(crate) struct SandboxInfo {
     /// Explanation of the status, for example why the sandbox failed or was paused. Null if there is nothing to
     /// explain.
     reason: Option<String>,
+    /// Whether the processes of a `paused` sandbox have ended: its files are kept, its memory is not.
+    is_stopped: bool,
     /// Name of the provider that runs the sandbox.
     provider: String,
     /// Operations that the provider supports for this sandbox. Null if this server does not have that provider.
@@ -190,6 +192,8 @@ pub(crate) struct SandboxInfo {
     last_activity_at: String,
     /// Time at which the timeout is over unless the sandbox is used before (RFC 3339). Null while it is not running.
     expires_at: Option<String>,
+    /// Time at which the sandbox is deleted unless it is used before (RFC 3339). Null if the server keeps it.
+    deletes_at: Option<String>,
     /// Time at which the sandbox was deleted (RFC 3339). Null unless it was.
     deleted_at: Option<String>,
 }
@@ -201,6 +205,7 @@ impl SandboxInfo {
         let network = service.policy_of(&sandbox).ok().map(NetworkView::from);
         let capabilities = service.capabilities_of(&sandbox);
         let expires_ms = service.expires_ms(&sandbox);
+        let deletes_ms = service.deletes_ms(&sandbox);
         let last_activity_ms = service.last_activity_ms(&sandbox);
         let limits = &sandbox.limits;
         Self {
@@ -217,6 +222,7 @@ impl SandboxInfo {
             alias: sandbox.alias,
             project: sandbox.project,
             status: sandbox.status.into(),
+            is_stopped: sandbox.status == SandboxStatus::Stopped,
             reason: sandbox.reason,
             capabilities: capabilities.map(CapabilitiesView::from),
             provider: sandbox.provider,
@@ -244,6 +250,7 @@ impl SandboxInfo {
             stopped_at: optional_iso(sandbox.stopped_ms),
             last_activity_at: iso(last_activity_ms),
             expires_at: optional_iso(expires_ms),
+            deletes_at: optional_iso(deletes_ms),
             deleted_at: optional_iso(sandbox.deleted_ms),
         }
     }

@@ -25,6 +25,7 @@ mod snapshot;
 mod status;
 mod text_files;
 mod unknown;
+mod update;
 mod usage_history;
 mod volumes;
 
@@ -83,6 +84,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(manage, routes!(pause::pause_sandbox)),
         route(manage, routes!(pause::resume_sandbox)),
         route(manage, routes!(pause::stop_sandbox)),
+        route(manage, routes!(update::update_sandbox)),
         route(manage, routes!(delete::delete_sandbox)),
         route(manage, routes!(delete::delete_named_sandbox)),
         route(manage, routes!(snapshot::snapshot_sandbox)),

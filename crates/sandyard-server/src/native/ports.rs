@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use sandyard_core::Caller;
 use sandyard_service::Sandbox;
 
-use crate::actions::expose_port::{self, ExposePort, PortReply, signed_url};
+use crate::actions::expose_port::{self, ExposePort, PortReply, browser_url, signed_url};
 use crate::links::Links;
 use crate::prelude::*;
 
@@ -106,6 +106,7 @@ fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortRe
         success: true,
         url: links.port(&sandbox.id, port),
         signed_url: signed_url(caller, links, &sandbox.id, port),
+        browser_url: browser_url(caller, links, &sandbox.id, port),
         port,
         public,
         message: format!("Port {port} may be opened by {whom}"),

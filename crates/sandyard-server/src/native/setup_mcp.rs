@@ -152,7 +152,7 @@ async fn check_port(live: &Live, port: u16) -> ApiResult<()> {
             .hint("use a template with a tool server, or start one on that port")
     };
     match live.agent.dial(port).await {
-        Ok(stream) if stream.headers().is_empty() => Ok(()),
+        Ok(port) if port.headers.is_empty() => Ok(()),
         Ok(_) => {
             let opened = ToolServer::open(live, port).await;
             opened.map(drop).map_err(|_| closed())

@@ -3,6 +3,7 @@
 //! Handlers describe their own parameters, bodies and responses. This module adds what is the same everywhere: the error
 //! responses of every route, its credentials, the request ID, examples, and the envelopes of the enveloped dialect.
 
+mod closed;
 mod errors;
 mod examples;
 
@@ -79,6 +80,7 @@ pub(crate) fn build(routes: &[Route]) -> Value {
             .collect();
         schemas[name]["anyOf"] = alternatives.into();
     }
+    closed::close_requests(&paths, &mut schemas);
     let mut document: Value = serde_json::from_str(DOCUMENT).expect("the document is valid JSON");
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
     document["info"]["description"] = include_str!("introduction.md").into();

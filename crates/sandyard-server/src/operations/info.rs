@@ -8,6 +8,10 @@ use crate::prelude::*;
 pub(crate) struct ServerInfo {
     /// Version of the server.
     version: &'static str,
+    /// User that the credentials of this request belong to.
+    user: String,
+    /// Whether that user is an admin.
+    is_admin: bool,
     /// Addresses for clients of E2B.
     e2b: E2bInfo,
     /// Providers that run sandboxes, the default first.
@@ -47,6 +51,8 @@ pub(crate) async fn get_info(call: Call) -> Json<ServerInfo> {
     };
     Json(ServerInfo {
         version: env!("CARGO_PKG_VERSION"),
+        user: call.caller.name.clone(),
+        is_admin: call.caller.is_admin(),
         e2b: E2bInfo {
             url,
             domain,

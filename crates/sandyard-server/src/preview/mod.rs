@@ -6,16 +6,16 @@
 //! | file | holds |
 //! |---|---|
 //! | `access` | who may open a port |
-//! | `editor` | VS Code, which needs a host of its own |
+//! | `own_host` | leads browsers from `/p/` to the host of a port |
 //! | `open_listener` | what an open listener allows without credentials |
 //! | `error_presenter` | failures as pages, as JSON, and as E2B's clients expect them |
 //! | `tool_server_port` | tells the tool server the URLs of ports when an MCP session begins |
 //! | here | one request |
 
 mod access;
-mod editor;
 mod error_presenter;
 mod open_listener;
+mod own_host;
 mod tool_server_port;
 
 use axum::body::Body;
@@ -95,7 +95,7 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
     let Some(host) = host_of(&parts).map(str::to_owned) else {
         return errors.problem(Problem::BadRequest);
     };
-    if let Some(response) = editor::redirect(app, &parts, address, &host, &errors) {
+    if let Some(response) = own_host::redirect(app, &parts, address, &host, &errors) {
         return response;
     }
     let sandbox = find(app, &parts, address).await;

@@ -233,9 +233,9 @@ impl Session {
         path: &str,
         message: Option<&Value>,
     ) -> ApiResult<(Response<Incoming>, AbortOnDrop)> {
-        let stream = agent.dial(self.port).await?;
-        let request = self.prepare(path, message, stream.headers())?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        let port = agent.dial(self.port).await?;
+        let request = self.prepare(path, message, &port.headers)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(port.stream))
             .await
             .map_err(|_| not_a_tool_server("it does not speak HTTP"))?;
         let connection = AbortOnDrop(tokio::spawn(async move {

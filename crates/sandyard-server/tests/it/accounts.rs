@@ -238,14 +238,9 @@ async fn who_did_what_is_remembered() {
     assert_eq!(
         seen,
         [
-            (
-                &json!("bob"),
-                &json!("delete_named_sandbox"),
-                &id,
-                &json!(404)
-            ),
-            (&json!("alice"), &json!("delete_sandbox"), &id, &json!(200)),
-            (&json!("alice"), &json!("create_sandbox"), &id, &json!(200)),
+            (&json!("bob"), &json!("delete sandbox"), &id, &json!(404)),
+            (&json!("alice"), &json!("delete sandbox"), &id, &json!(200)),
+            (&json!("alice"), &json!("create sandbox"), &id, &json!(200)),
         ]
     );
     let entry = &audit["entries"][0];

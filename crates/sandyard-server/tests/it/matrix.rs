@@ -103,6 +103,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "expose_port" => json_about_sandbox(json!({"sandbox_id": id, "port": 3000})),
         "set_port_access" => json_about_sandbox(json!({"public": true})),
         "schedule_timeout" => json_about_sandbox(json!({"sandbox_id": id, "timeout": 60})),
+        "update_sandbox" => json_about_sandbox(json!({"metadata": {"a": "b"}})),
         "setup_mcp" => json_about_sandbox(json!({"sandbox_id": id})),
         "get_status" => with_query(&format!("sandbox_id={id}"), about_sandbox()),
         "set_network" => json_about_sandbox(json!({"allow_internet_access": false})),

@@ -343,7 +343,7 @@ async fn the_audit_tells_who_changed_what_and_no_values() {
             == 1
     };
     assert!(
-        has("put_secret", "key") && has("set_network", &id),
+        has("put secret", "key") && has("set network", &id),
         "{entries}"
     );
     let events = app.get(Alice, &format!("/sandboxes/{id}/events")).await;

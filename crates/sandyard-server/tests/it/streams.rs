@@ -226,6 +226,49 @@ async fn commands_take_input_over_a_socket() {
     server.finish().await;
 }
 
+/// Every refused message interrupts the server's wait for output, often while output waits for room in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_messages_lose_no_output() {
+    const LAST: u32 = 300_000;
+    let server = Server::start().await;
+    let id = server.create().await;
+    let socket = open(&server, &format!("/sandboxes/{id}/exec")).await;
+    let (mut sink, mut messages) = socket.split();
+    let first = json!({"command": format!("seq 1 {LAST}")});
+    sink.send(Message::text(first.to_string())).await.unwrap();
+    let refused = Message::text(json!({"type": "nonsense"}).to_string());
+    let sending = tokio::spawn(async move {
+        let mut pace = tokio::time::interval(Duration::from_millis(1));
+        while sink.send(refused.clone()).await.is_ok() {
+            pace.tick().await;
+        }
+    });
+    let (mut output, mut errors) = (Vec::new(), 0);
+    let exit = loop {
+        let message = tokio::time::timeout(TIMEOUT, messages.next()).await;
+        match message.expect("in time").expect("a message").unwrap() {
+            Message::Binary(piece) => output.extend_from_slice(&piece[1..]),
+            message @ Message::Text(_) => match message_json(&message) {
+                error if error["type"] == "error" => errors += 1,
+                start if start["type"] == "start" => {}
+                exit => break exit,
+            },
+            _ => {}
+        }
+    };
+    sending.abort();
+    assert_eq!(exit, json!({"type": "exit", "exit_code": 0}));
+    assert!(errors > 0, "no message was refused while the command ran");
+    let expected: String = (1..=LAST).map(|number| format!("{number}\n")).collect();
+    assert!(
+        output == expected.as_bytes(),
+        "{} of {} bytes arrived",
+        output.len(),
+        expected.len()
+    );
+    server.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_carries_signals_and_refuses_what_makes_no_sense() {
     let server = Server::start().await;

@@ -3,7 +3,7 @@
 use sandyard_core::SandboxStatus;
 use sandyard_store::SANDBOX_TOPIC;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 
 impl Service {
@@ -30,7 +30,7 @@ impl Service {
     }
 
     /// Sets activity that lies in the future to now, and the timers that follow from it.
-    async fn rewind_activity(&self) -> ServiceResult<()> {
+    async fn rewind_activity(&self) -> Result<()> {
         let now_ms = self.clock().now_ms();
         self.activity().rewind(now_ms);
         self.store().rewind_activity(now_ms).await?;

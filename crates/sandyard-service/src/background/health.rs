@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use sandyard_provider::{Capabilities, Condition, Provider, ProviderInfo};
 use sandyard_store::model::Sandbox;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
 
@@ -47,7 +47,7 @@ impl Service {
     /// Counts sandboxes by provider and status, including providers that this server does not have.
     pub async fn counts_by_provider(
         &self,
-    ) -> ServiceResult<BTreeMap<String, BTreeMap<&'static str, i64>>> {
+    ) -> Result<BTreeMap<String, BTreeMap<&'static str, i64>>> {
         let mut counts: BTreeMap<String, BTreeMap<&'static str, i64>> = BTreeMap::new();
         for (provider, status, count) in self.store().count_by_provider().await? {
             let of_provider = counts.entry(provider).or_default();

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use sandyard_store::model::Node;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 use crate::state::provider_registry::NODE_TIMEOUT;
 
 impl Service {
     /// Registers this node, and ends what its predecessor in the same slot held. The predecessor is dead, because this server has the
     /// slot's lock.
-    pub(crate) async fn join_cluster(&self) -> ServiceResult<()> {
+    pub(crate) async fn join_cluster(&self) -> Result<()> {
         self.write_heartbeat().await?;
         let Some(prefix) = self.node().slot_prefix() else {
             return Ok(());
@@ -29,7 +29,7 @@ impl Service {
         self.mark_dead(&dead).await
     }
 
-    pub(crate) async fn write_heartbeat(&self) -> ServiceResult<()> {
+    pub(crate) async fn write_heartbeat(&self) -> Result<()> {
         let node = Node {
             id: self.node_id().to_owned(),
             url: self.node().url.clone(),
@@ -45,7 +45,7 @@ impl Service {
     ///
     /// The time-out counts by this server's steady clock from when *it* last saw a new heartbeat. So neither the node's clock nor an
     /// outage of the database makes a running node look dead.
-    pub(crate) async fn expire_dead_nodes(&self) -> ServiceResult<()> {
+    pub(crate) async fn expire_dead_nodes(&self) -> Result<()> {
         let nodes = self.store().nodes(0).await?;
         let now = Instant::now();
         let mut dead = Vec::new();
@@ -65,7 +65,7 @@ impl Service {
         self.mark_dead(&dead).await
     }
 
-    async fn mark_dead(&self, nodes: &[String]) -> ServiceResult<()> {
+    async fn mark_dead(&self, nodes: &[String]) -> Result<()> {
         let broken = self.store().break_claims(nodes).await?;
         for id in nodes {
             self.store().remove_node(id).await?;

@@ -23,7 +23,7 @@ use sandyard_provider::{Instance, Provider};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 
 /// How long moving a row waits for another operation on its sandbox.
@@ -82,7 +82,7 @@ impl Service {
         provider: &Arc<dyn Provider>,
         instance: &Instance,
         is_due: bool,
-    ) -> ServiceResult<Orphan> {
+    ) -> Result<Orphan> {
         // Read again: the row may have been inserted since the pass began.
         let row = match &instance.sandbox_id {
             Some(id) => self.store().sandbox(id).await?,
@@ -135,11 +135,7 @@ impl Service {
     }
 
     /// Moves a row to this location, where its instance is, unless a server still reaches the location that the row has.
-    async fn move_row_here(
-        &self,
-        provider: &Arc<dyn Provider>,
-        seen: Sandbox,
-    ) -> ServiceResult<()> {
+    async fn move_row_here(&self, provider: &Arc<dyn Provider>, seen: Sandbox) -> Result<()> {
         let here = provider.info();
         if !self
             .registry()

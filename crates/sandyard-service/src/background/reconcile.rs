@@ -17,14 +17,14 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use sandyard_core::clock::millis;
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider, ProviderErrorKind};
 use sandyard_store::SANDBOX_TOPIC;
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, TimerPlan};
 use serde_json::json;
 
 use super::reconcile_table::{ReconcileAction, decide};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::expiry;
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
@@ -56,10 +56,7 @@ impl Service {
     }
 
     /// Reconciles one location. Returns the number of its sandboxes; none if another server reconciles it.
-    async fn reconcile_location(
-        &self,
-        provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<Option<usize>> {
+    async fn reconcile_location(&self, provider: &Arc<dyn Provider>) -> Result<Option<usize>> {
         let location = provider.info().location.clone();
         let now_ms = self.clock().now_ms();
         let lease = format!("reconcile {location}");
@@ -74,9 +71,7 @@ impl Service {
         // Instances before rows: the row of an instance that is made after this list has a live claim, or is reconciled next time.
         let instances = tokio::time::timeout(LIST_WITHIN, provider.list())
             .await
-            .map_err(|_| {
-                ServiceError::new(ErrorKind::TimedOut, "listing instances took too long")
-            })??;
+            .map_err(|_| ServiceError::timed_out("listing instances took too long"))??;
         let rows = self.rows_of(&location).await?;
         let provider_ids: HashMap<&SandboxId, Option<&str>> = rows
             .iter()
@@ -116,7 +111,7 @@ impl Service {
     }
 
     /// All rows of a location.
-    pub(crate) async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
+    pub(crate) async fn rows_of(&self, location: &str) -> Result<Vec<Sandbox>> {
         self.all_rows(SandboxFilter {
             location: Some(location.to_owned()),
             ..SandboxFilter::default()
@@ -125,7 +120,7 @@ impl Service {
     }
 
     /// All rows that match a filter, over all pages.
-    pub(crate) async fn all_rows(&self, mut filter: SandboxFilter) -> ServiceResult<Vec<Sandbox>> {
+    pub(crate) async fn all_rows(&self, mut filter: SandboxFilter) -> Result<Vec<Sandbox>> {
         let mut rows = Vec::new();
         loop {
             let page = self.store().list_sandboxes(&filter).await?;
@@ -138,11 +133,7 @@ impl Service {
     }
 
     /// Reconciles one row with the instances that were listed for it. There is more than one only before the row names its instance.
-    async fn reconcile_row(
-        &self,
-        row: &Sandbox,
-        listed_instances: &[&Instance],
-    ) -> ServiceResult<()> {
+    async fn reconcile_row(&self, row: &Sandbox, listed_instances: &[&Instance]) -> Result<()> {
         let now_ms = self.clock().now_ms();
         if row
             .claim
@@ -172,11 +163,7 @@ impl Service {
 
     /// Makes the instance what its row says, where that loses nothing, else the row what the instance is. Returns the status that
     /// the row had.
-    pub(crate) async fn repair(
-        &self,
-        caller: &Caller,
-        id: &SandboxId,
-    ) -> ServiceResult<SandboxStatus> {
+    pub(crate) async fn repair(&self, caller: &Caller, id: &SandboxId) -> Result<SandboxStatus> {
         let claim = self.claim(id, Operation::Reconcile).await?;
         let status = claim.row.status;
         let provider = self.registry().provider_of(&claim.row).await?;
@@ -218,7 +205,7 @@ impl Service {
     }
 
     /// Finishes a create that a dead server left.
-    pub(crate) async fn finish_interrupted_create(&self, row: &Sandbox) -> ServiceResult<()> {
+    pub(crate) async fn finish_interrupted_create(&self, row: &Sandbox) -> Result<()> {
         self.finish_listed_create(&row.id, &[]).await
     }
 
@@ -226,7 +213,7 @@ impl Service {
         &self,
         id: &SandboxId,
         listed_instances: &[&Instance],
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let mut claim = self.claim(id, Operation::Reconcile).await?;
         if claim.row.status != SandboxStatus::Creating {
             claim.release().await?;
@@ -266,7 +253,7 @@ impl Service {
     }
 
     /// Makes sure that every sandbox of a location has a timer, and revives dead timers.
-    async fn ensure_timers(&self, location: &str) -> ServiceResult<()> {
+    async fn ensure_timers(&self, location: &str) -> Result<()> {
         for id in self.store().sandboxes_without_timer(location).await? {
             let Some(row) = self.store().sandbox(&id).await? else {
                 continue;
@@ -285,7 +272,7 @@ impl Service {
     }
 
     /// Frees the memory of sandboxes that another server deleted. `rows` are not among them.
-    async fn forget_deleted(&self, rows: &[Sandbox]) -> ServiceResult<()> {
+    async fn forget_deleted(&self, rows: &[Sandbox]) -> Result<()> {
         let present: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         let mut ids = self.command_logs().ids();
         ids.extend(self.agents().keys().cloned());

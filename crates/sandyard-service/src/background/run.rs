@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sandyard_core::ErrorKind;
 use sandyard_provider::{Provider, Ready};
 
 use super::flows::FlowRecorder;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use sandyard_core::clock::millis;
 
@@ -121,7 +120,7 @@ impl Service {
     }
 
     /// The sandboxes to keep ready at a provider. Only of templates for everybody, because a ready sandbox has no owner.
-    async fn ready_targets(&self, provider: &Arc<dyn Provider>) -> ServiceResult<Vec<Ready>> {
+    async fn ready_targets(&self, provider: &Arc<dyn Provider>) -> Result<Vec<Ready>> {
         let mut targets = Vec::new();
         for ready in &self.settings().ready {
             let (owner, template) = match &ready.template {
@@ -147,7 +146,7 @@ impl Service {
     }
 
     /// The provider of a template to keep ready, and the template's name there.
-    fn ready_template(&self, text: &str) -> ServiceResult<(Arc<dyn Provider>, Option<String>)> {
+    fn ready_template(&self, text: &str) -> Result<(Arc<dyn Provider>, Option<String>)> {
         match self.provider_in_template(text) {
             Some((name, rest)) => Ok((self.enabled_provider(name)?.clone(), Some(rest.to_owned()))),
             None => Ok((self.provider_of_template(text)?, Some(text.to_owned()))),
@@ -155,7 +154,7 @@ impl Service {
     }
 
     /// Runs one background pass now: saves activity, expires dead nodes, reconciles, handles due timers.
-    pub async fn sweep(&self) -> ServiceResult<()> {
+    pub async fn sweep(&self) -> Result<()> {
         self.flush().await;
         self.check_clock().await;
         self.expire_dead_nodes().await?;
@@ -219,11 +218,9 @@ impl Service {
     }
 
     /// Removes the logs of sandboxes that the store no longer has.
-    async fn purge_logs(&self) -> ServiceResult<()> {
-        let failed = |error| {
-            ServiceError::new(ErrorKind::Internal, "failed to remove old command logs")
-                .source(error)
-        };
+    async fn purge_logs(&self) -> Result<()> {
+        let failed =
+            |error| ServiceError::internal("failed to remove old command logs").source(error);
         for id in self.command_logs().folders().await.map_err(failed)? {
             if self.store().sandbox(&id).await?.is_none() {
                 self.command_logs().remove(&id).await.map_err(failed)?;

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::reconcile::UNFINISHED_DELETE;
 use crate::claim::Claim;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::expiry;
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
@@ -84,7 +84,7 @@ impl Service {
     }
 
     /// Handles all timers of one provider that are due now.
-    pub(crate) async fn fire_due(&self, provider: &Arc<dyn Provider>) -> ServiceResult<()> {
+    pub(crate) async fn fire_due(&self, provider: &Arc<dyn Provider>) -> Result<()> {
         let Some(location) = location_of(provider) else {
             return Ok(());
         };
@@ -108,7 +108,7 @@ impl Service {
         let handled = tokio::time::timeout(HANDLE_WITHIN, self.handle(&timer)).await;
         let result = handled.unwrap_or_else(|_| {
             let message = "handling the timer took too long";
-            Err(ServiceError::new(ErrorKind::TimedOut, message))
+            Err(ServiceError::timed_out(message))
         });
         metrics::counter!("sandyard_timers_fired_total").increment(1);
         let written = match result {
@@ -127,7 +127,7 @@ impl Service {
         );
     }
 
-    async fn handle(&self, timer: &Timer) -> ServiceResult<Outcome> {
+    async fn handle(&self, timer: &Timer) -> Result<Outcome> {
         let Ok(id) = timer.subject.parse::<SandboxId>() else {
             return Ok(Outcome::Done);
         };
@@ -160,7 +160,7 @@ impl Service {
     }
 
     /// Deletes a sandbox whose retention is over.
-    async fn end_retention(&self, row: Sandbox) -> ServiceResult<Outcome> {
+    async fn end_retention(&self, row: Sandbox) -> Result<Outcome> {
         if let Some(outcome) = self.retention_left(&row) {
             return Ok(outcome);
         }
@@ -191,11 +191,7 @@ impl Service {
     }
 
     /// Claims a sandbox without delaying other timers; none if another operation holds it.
-    async fn claim_soon(
-        &self,
-        id: &SandboxId,
-        operation: Operation,
-    ) -> ServiceResult<Option<Claim>> {
+    async fn claim_soon(&self, id: &SandboxId, operation: Operation) -> Result<Option<Claim>> {
         match self.claim_within(id, operation, CLAIM_WITHIN).await {
             Ok(claim) => Ok(Some(claim)),
             Err(error) if error.kind == ErrorKind::Busy => Ok(None),
@@ -213,7 +209,7 @@ impl Service {
     }
 
     /// Applies the timeout action of a sandbox, if its time is over.
-    async fn expire(&self, row: Sandbox) -> ServiceResult<Outcome> {
+    async fn expire(&self, row: Sandbox) -> Result<Outcome> {
         let operation = match row.timeout_action {
             TimeoutAction::Pause => Operation::Pause,
             TimeoutAction::Stop => Operation::Stop,

@@ -51,7 +51,7 @@ impl CommandLogs {
     /// Records that a command runs. Its output begins at [`OpenCommand::resume`].
     pub(crate) fn open_command(&self, id: &SandboxId, command: OpenCommand) {
         let record = Record::CommandOpened(command.clone());
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let log = state.logs.entry(id.clone()).or_default();
         let at_ms = command.began_ms;
         let splitter = LineSplitter::new(command);
@@ -70,7 +70,7 @@ impl CommandLogs {
         command: OpenCommand,
         position: u64,
     ) -> bool {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let log = state.logs.entry(id.clone()).or_default();
         if let Some(running) = log.commands.get(&command.pid)
             && running.command.id != command.id
@@ -85,7 +85,7 @@ impl CommandLogs {
 
     /// The running command with a process id.
     pub(crate) fn running_command(&self, id: &SandboxId, pid: u32) -> Option<OpenCommand> {
-        let state = self.0.state();
+        let state = self.0.state.lock();
         let splitter = state.logs.get(id)?.commands.get(&pid)?;
         Some(splitter.command.clone())
     }
@@ -99,7 +99,7 @@ impl CommandLogs {
         expected: Option<&str>,
         at_ms: i64,
     ) -> Option<(String, bool)> {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let log = state.logs.get_mut(id)?;
         log.commands.get(&pid)?.is_of(expected).then_some(())?;
         let mut splitter = log.commands.remove(&pid)?;
@@ -128,7 +128,7 @@ impl CommandLogs {
     /// Records that the end of a command is in the history and that its agent has forgotten it. Not earlier: a command that is closed
     /// here and kept by its agent would be recorded again.
     pub(crate) fn close_command(&self, id: &SandboxId, command: String) {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         state.logs.entry(id.clone()).or_default();
         self.0
             .queue(&mut state, id, [Record::CommandClosed(command)]);
@@ -150,7 +150,7 @@ impl CommandLogs {
         if !has_room && when_full == WhenFull::Refuse {
             return false;
         }
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let Some(log) = state.logs.get_mut(id) else {
             return true;
         };
@@ -171,7 +171,7 @@ impl CommandLogs {
     /// Waits a little for room for a command's output: not for a command that is not logged, and only once until the next write.
     async fn has_room_soon(&self, id: &SandboxId, pid: u32) -> bool {
         {
-            let state = self.0.state();
+            let state = self.0.state.lock();
             let Some(log) = state.logs.get(id) else {
                 return true;
             };
@@ -190,7 +190,7 @@ impl CommandLogs {
         {
             return true;
         }
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         match state.logs.get_mut(id) {
             Some(log) if log.is_full() => {
                 log.is_stuck = true;
@@ -202,7 +202,7 @@ impl CommandLogs {
 
     /// Adds a line that no command wrote.
     pub(crate) fn add_line(&self, id: &SandboxId, at_ms: i64, source: LogSource, text: &str) {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         state.logs.entry(id.clone()).or_default();
         let text = split_long(format!("{}\n", text.replace('\n', " ")).into_bytes());
         let lines = Lines {
@@ -219,7 +219,7 @@ impl CommandLogs {
     pub(crate) async fn wait_for_room(&self, id: &SandboxId) {
         loop {
             let notified = {
-                let mut state = self.0.state();
+                let mut state = self.0.state.lock();
                 let Some(log) = state.logs.get(id).filter(|log| log.is_full()) else {
                     return;
                 };
@@ -234,7 +234,7 @@ impl CommandLogs {
     /// Waits, within a time limit, until the queued records of a sandbox are in its files.
     pub(crate) async fn flush(&self, id: &SandboxId) {
         let written = {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             let Some(log) = state.logs.get(id) else {
                 return;
             };
@@ -254,14 +254,14 @@ impl CommandLogs {
 
     /// Notifies of every write to a sandbox's log. An error means that the sandbox is gone.
     pub(crate) fn subscribe(&self, id: &SandboxId) -> watch::Receiver<u64> {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let log = state.logs.entry(id.clone()).or_default();
         log.last_written_batch.subscribe()
     }
 
     /// The sandboxes whose logs are in memory.
     pub(crate) fn ids(&self) -> Vec<SandboxId> {
-        self.0.state().logs.keys().cloned().collect()
+        self.0.state.lock().logs.keys().cloned().collect()
     }
 
     /// Writes what is queued of a sandbox and frees its memory. Its files stay; its followers end.
@@ -271,7 +271,7 @@ impl CommandLogs {
     }
 
     pub(super) fn drop_memory(&self, id: &SandboxId) {
-        if let Some(log) = self.0.state().logs.remove(id) {
+        if let Some(log) = self.0.state.lock().logs.remove(id) {
             // This queue is never written, so nothing is gained by waiting for room.
             log.space_freed.notify_waiters();
         }
@@ -282,7 +282,7 @@ impl CommandLogs {
         for id in self.ids() {
             self.flush(&id).await;
         }
-        self.0.state().is_closed = true;
+        self.0.state.lock().is_closed = true;
         self.0.work.notify_one();
     }
 }

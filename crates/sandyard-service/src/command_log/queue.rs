@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Condvar, Mutex};
 use sandyard_core::SandboxId;
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -28,7 +29,7 @@ pub(super) struct Shared {
     pub(super) bounds: Bounds,
     /// Names this server among those that share the folder.
     pub(super) writer: String,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Wakes the writer thread.
     pub(super) work: Condvar,
     pub(super) read_slots: Semaphore,
@@ -94,10 +95,6 @@ impl Shared {
             work: Condvar::new(),
             read_slots: Semaphore::new(MAX_CONCURRENT_READS),
         })
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder of one sandbox's log; none if no output is logged.

@@ -108,7 +108,8 @@ fn full_logs(folder: &std::path::Path, id: &SandboxId) -> CommandLogs {
     let logs = CommandLogs::open(Some(blocked), 1 << 20, "node").unwrap();
     while logs
         .0
-        .state()
+        .state
+        .lock()
         .logs
         .get(id)
         .map_or(0, |log| log.queued_bytes)
@@ -151,7 +152,7 @@ async fn a_full_disk_delays_a_logged_command_once_and_others_never() {
     assert!(add(7, WhenFull::Lose).await);
     assert_eq!(add(7, WhenFull::Lose).now_or_never(), Some(true));
     assert_eq!(add(7, WhenFull::Refuse).now_or_never(), Some(false));
-    assert_eq!(logs.0.state().logs[&id].lost, 2);
+    assert_eq!(logs.0.state.lock().logs[&id].lost, 2);
     // The disk takes something again: nobody is refused.
     std::fs::remove_file(folder.path().join("logs")).unwrap();
     logs.wait_for_room(&id).await;
@@ -170,19 +171,19 @@ async fn the_queue_for_a_full_disk_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let id: SandboxId = "abc".parse().unwrap();
     let logs = full_logs(folder.path(), &id);
-    let full = logs.0.state().logs[&id].queued_bytes;
+    let full = logs.0.state.lock().logs[&id].queued_bytes;
     for _ in 0..100 {
         logs.open_command(&id, command("node/0", 1));
         logs.finish_command(&id, 1, None, 1);
     }
     // The writer may have had one of them in hand.
-    let queued = || logs.0.state().logs[&id].queued_bytes;
+    let queued = || logs.0.state.lock().logs[&id].queued_bytes;
     assert!(queued() < full + 5000, "{}", queued());
     for _ in 0..1000 {
         logs.add_line(&id, 1, LogSource::Gateway, &"x".repeat(1000));
     }
     assert!(queued() < MAX_QUEUED_LINES + 2000, "{}", queued());
-    let lost = logs.0.state().logs[&id].lost;
+    let lost = logs.0.state.lock().logs[&id].lost;
     assert!((1..1000).contains(&lost), "{lost}");
     for number in 0..10_000 {
         logs.open_command(&id, command(&format!("node/{number}"), number));

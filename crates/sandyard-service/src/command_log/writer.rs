@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sandyard_core::SandboxId;
@@ -60,13 +60,12 @@ fn run(shared: &Weak<Shared>) {
 
 /// Waits for queued records; none if the logs are closed.
 fn next_batch(shared: &Shared, has_failed: bool) -> Option<Vec<SandboxId>> {
-    let mut state = shared.state();
+    let mut state = shared.state.lock();
     if state.dirty.is_empty() {
         if state.is_closed {
             return None;
         }
-        let waited = shared.work.wait_timeout(state, IDLE);
-        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        shared.work.wait_for(&mut state, IDLE);
     }
     let pause = if has_failed { RETRY } else { BATCH };
     let end = Instant::now() + pause;
@@ -75,8 +74,7 @@ fn next_batch(shared: &Shared, has_failed: bool) -> Option<Vec<SandboxId>> {
         if remaining.is_zero() || state.dirty.is_empty() || state.is_closed {
             break;
         }
-        let waited = shared.work.wait_timeout(state, remaining);
-        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        shared.work.wait_for(&mut state, remaining);
     }
     state.is_urgent = false;
     Some(state.dirty.drain().collect())
@@ -92,7 +90,7 @@ fn write(
         return Ok(());
     };
     let (mut records, lost) = {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         let Some(log) = state.logs.get_mut(id) else {
             return Ok(());
         };
@@ -103,7 +101,7 @@ fn write(
         records.push(loss_notice(lost, &records));
     }
     let result = append(shared, folder, id, files, &mut records);
-    let mut state = shared.state();
+    let mut state = shared.state.lock();
     let Some(log) = state.logs.get_mut(id) else {
         return result;
     };

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
-use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_core::SandboxStatus;
 use sandyard_provider::Provider;
 use sandyard_store::model::{Sandbox, SandboxFilter};
 
 use super::follow::FollowedCommand;
 use crate::command_log::OpenCommand;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
 
@@ -86,12 +86,12 @@ impl Service {
         }
     }
 
-    async fn adopt_commands(&self, sandbox: &Sandbox) -> ServiceResult<()> {
+    async fn adopt_commands(&self, sandbox: &Sandbox) -> Result<()> {
         if self.registry().local_for(&sandbox.location).is_none() {
             return Ok(());
         }
         let failed = |error: std::io::Error| {
-            ServiceError::new(ErrorKind::Internal, "failed to read a command log").source(error)
+            ServiceError::internal("failed to read a command log").source(error)
         };
         let agent = self.agent(sandbox).await?;
         let retained = match agent.retained_commands().await {

@@ -10,7 +10,7 @@ use sandyard_store::model::{Event, EventFilter, NewEvent, Sandbox};
 use serde_json::json;
 
 use crate::command_log::{OpenCommand, WhenFull};
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::request::LogSource;
 use crate::service::Service;
 use crate::state::recorders::Release;
@@ -138,7 +138,7 @@ impl Service {
     async fn reopen(
         &self,
         followed: &mut FollowedCommand,
-    ) -> ServiceResult<Result<ProcessStream, FollowEnd>> {
+    ) -> Result<Result<ProcessStream, FollowEnd>> {
         let id = followed.sandbox.id.clone();
         let row = match self.store().sandbox(&id).await? {
             Some(row) if row.status == SandboxStatus::Running => row,
@@ -244,7 +244,7 @@ impl Service {
     }
 
     /// Adds the event, unless the store has one of this command's end.
-    async fn add_end(&self, followed: &FollowedCommand, event: &NewEvent) -> ServiceResult<()> {
+    async fn add_end(&self, followed: &FollowedCommand, event: &NewEvent) -> Result<()> {
         if followed.may_be_recorded {
             self.history().flush().await;
             let command_id = followed.command.id.clone();

@@ -4,8 +4,9 @@
 //! most a second of activity; then a sandbox is paused a second early.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_core::{Clock, SandboxId};
 
 /// The activity of every sandbox that this server has used lately.
@@ -43,7 +44,7 @@ impl Activity {
 
     fn record(&self, id: &SandboxId, open: impl FnOnce(usize) -> usize) {
         let now_ms = self.clock.now_ms();
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         let entry = uses.entry(id.clone()).or_default();
         entry.open = open(entry.open);
         entry.last_ms = entry.last_ms.max(now_ms);
@@ -52,7 +53,7 @@ impl Activity {
 
     /// When a sandbox was last used, as far as this server knows; now, if it is in use.
     pub(crate) fn last_ms(&self, id: &SandboxId) -> Option<i64> {
-        let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = self.uses.lock();
         let entry = uses.get(id)?;
         Some(if entry.open > 0 {
             self.clock.now_ms()
@@ -63,7 +64,7 @@ impl Activity {
 
     /// Sets activity that lies in the future, because the clock was set back, to now.
     pub(crate) fn rewind(&self, now_ms: i64) {
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         for entry in uses.values_mut() {
             entry.last_ms = entry.last_ms.min(now_ms);
         }
@@ -72,7 +73,7 @@ impl Activity {
     /// Takes what has to be saved: every sandbox used since the last call, and those in use.
     pub(crate) fn take_unsaved(&self) -> Vec<(SandboxId, i64)> {
         let now_ms = self.clock.now_ms();
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         let mut unsaved = Vec::new();
         uses.retain(|id, entry| {
             if entry.open > 0 {
@@ -91,7 +92,7 @@ impl Activity {
 
     /// Puts back what could not be saved.
     pub(crate) fn restore_unsaved(&self, unsaved: &[(SandboxId, i64)]) {
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         for (id, last_ms) in unsaved {
             let entry = uses.entry(id.clone()).or_default();
             entry.last_ms = entry.last_ms.max(*last_ms);

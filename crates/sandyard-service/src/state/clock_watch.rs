@@ -8,8 +8,7 @@
 //! | forward | the retention of every paused sandbox seems to be over, and all are deleted | deletes by time are held back for an hour, or until the clock is set back |
 //! | back | the last activity lies in the future, so nothing is paused until then | activity in the future counts as now |
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_core::Clock;
 
 /// Differences of the two clocks above this are jumps. Time servers change a clock by less, and slowly.
@@ -61,7 +60,7 @@ impl ClockWatch {
     /// Compares the clocks.
     fn observe(&self, clock: &Clock) -> MutexGuard<'_, Observed> {
         let (offset_ms, steady_ms) = (offset_ms(clock), clock.steady_ms());
-        let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observed = self.0.lock();
         let jump_ms = offset_ms - observed.offset_ms;
         let before_ms = std::mem::replace(&mut observed.offset_ms, offset_ms);
         if jump_ms > JUMP_MS {

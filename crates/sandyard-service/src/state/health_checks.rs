@@ -1,8 +1,8 @@
 //! The results of this server's health checks of its providers.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use sandyard_provider::Condition;
 
 /// Failed checks in a row after which a provider counts as unreachable. A single failure may be chance.
@@ -14,12 +14,12 @@ pub(crate) struct HealthChecks(Mutex<HashMap<String, Condition>>);
 
 impl HealthChecks {
     pub(crate) fn get(&self, provider: &str) -> Option<Condition> {
-        self.conditions().get(provider).cloned()
+        self.0.lock().get(provider).cloned()
     }
 
     /// Records the result of a check. Returns true if the provider is reachable again.
     pub(crate) fn record(&self, provider: &str, failure: Option<String>, now_ms: i64) -> bool {
-        let mut conditions = self.conditions();
+        let mut conditions = self.0.lock();
         let condition = conditions.entry(provider.to_owned()).or_default();
         condition.failures = match failure {
             Some(_) => condition.failures.saturating_add(1),
@@ -40,9 +40,5 @@ impl HealthChecks {
             }
         }
         is_reachable
-    }
-
-    fn conditions(&self) -> MutexGuard<'_, HashMap<String, Condition>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,7 @@
 //! Transitions are committed together with their events. Commands and flows are saved in batches, so that running a command does not
 //! wait for the database.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use sandyard_store::Store;
 use sandyard_store::model::NewEvent;
 
@@ -79,16 +78,12 @@ impl History {
 
     /// Adds an event to the next batch.
     pub(crate) fn add(&self, event: NewEvent) {
-        self.queue().add(Priority::Major, event);
+        self.queue.lock().add(Priority::Major, event);
     }
 
     /// Adds a frequent event, which never displaces the others.
     pub(crate) fn add_minor(&self, event: NewEvent) {
-        self.queue().add(Priority::Minor, event);
-    }
-
-    fn queue(&self) -> MutexGuard<'_, EventQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().add(Priority::Minor, event);
     }
 
     /// Saves the queued events. Returns true if all of them are in the store.
@@ -96,7 +91,7 @@ impl History {
         let _flushing = self.flushing.lock().await;
         // Events stay queued until they are saved, so that a cancelled flush loses none.
         let (batch, dropped) = {
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             (queue.batch(), std::mem::take(&mut queue.dropped))
         };
         if dropped > 0 {
@@ -110,7 +105,7 @@ impl History {
         }
         match self.store.add_events(&batch).await {
             Ok(_) => {
-                self.queue().remove_first(batch.len());
+                self.queue.lock().remove_first(batch.len());
                 true
             }
             Err(error) => {

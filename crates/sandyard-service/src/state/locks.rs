@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use sandyard_core::SandboxId;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -27,7 +28,7 @@ impl<K: Clone + Eq + Hash> Locks<K> {
     /// Waits for the lock.
     pub(crate) async fn lock(&self, id: &K) -> OwnedMutexGuard<()> {
         let lock = {
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = self.locks.lock();
             if locks.len() > 1024 {
                 locks.retain(|_, lock| lock.strong_count() > 0);
             }

@@ -9,10 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
-use sandyard_core::ErrorKind;
 
 use super::provider_registry::NodeConnector;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::random;
 
 /// Most servers on one data directory.
@@ -35,7 +34,7 @@ pub struct NodeSetup {
 
 impl NodeSetup {
     /// A server that shares nothing.
-    pub fn alone() -> ServiceResult<Self> {
+    pub fn alone() -> Result<Self> {
         Ok(Self {
             id: new_id("alone")?,
             url: None,
@@ -51,10 +50,9 @@ impl NodeSetup {
         directory_id: &str,
         url: Option<String>,
         reach: Option<NodeConnector>,
-    ) -> ServiceResult<Self> {
-        let failed = |error: io::Error| {
-            ServiceError::new(ErrorKind::Internal, "failed to lock a node slot").source(error)
-        };
+    ) -> Result<Self> {
+        let failed =
+            |error: io::Error| ServiceError::internal("failed to lock a node slot").source(error);
         let folder = data_dir.join("nodes");
         std::fs::create_dir_all(&folder).map_err(failed)?;
         for number in 0..MAX_SLOTS {
@@ -78,10 +76,9 @@ impl NodeSetup {
                 Err(error) => return Err(failed(error.into())),
             }
         }
-        Err(ServiceError::new(
-            ErrorKind::Conflict,
-            format!("{MAX_SLOTS} servers run on this data directory already"),
-        ))
+        Err(ServiceError::conflict(format!(
+            "{MAX_SLOTS} servers run on this data directory already"
+        )))
     }
 
     /// The holder of this server's leases. It stays the same over restarts in one slot, so that a new start takes over the leases of
@@ -97,7 +94,7 @@ impl NodeSetup {
     }
 }
 
-fn new_id(slot: &str) -> ServiceResult<String> {
+fn new_id(slot: &str) -> Result<String> {
     Ok(format!(
         "{slot}.{}",
         &random::id()?.as_str()[..RANDOM_LENGTH]

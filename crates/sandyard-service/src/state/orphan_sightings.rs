@@ -1,7 +1,8 @@
 //! Since when the reconciler has seen each orphan.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// The orphans seen so far, by location and instance id.
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ struct Sighting {
 impl OrphanSightings {
     /// Replaces what is known of a location by the orphans it has now. Returns since when each of them was seen, in milliseconds.
     pub(crate) fn update(&self, location: &str, orphans: &[&str], now_ms: i64) -> Vec<i64> {
-        let mut sightings = self.sightings();
+        let mut sightings = self.0.lock();
         sightings.retain(|(known, id), _| known != location || orphans.contains(&id.as_str()));
         let first_seen_ms = |id: &&str| {
             let key = (location.to_owned(), (*id).to_owned());
@@ -33,13 +34,9 @@ impl OrphanSightings {
     /// Marks an orphan as reported. Returns false if it was reported before.
     pub(crate) fn mark_reported(&self, location: &str, id: &str) -> bool {
         let key = (location.to_owned(), id.to_owned());
-        let mut sightings = self.sightings();
+        let mut sightings = self.0.lock();
         sightings
             .get_mut(&key)
             .is_some_and(|sighting| !std::mem::replace(&mut sighting.is_reported, true))
-    }
-
-    fn sightings(&self) -> MutexGuard<'_, HashMap<(String, String), Sighting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

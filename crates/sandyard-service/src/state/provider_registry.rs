@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_core::{Clock, ErrorKind};
+use parking_lot::Mutex;
+use sandyard_core::Clock;
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
 use sandyard_store::model::Sandbox;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use sandyard_core::clock::millis;
 
 /// How long a node counts as alive after its last heartbeat.
@@ -109,7 +110,7 @@ impl ProviderRegistry {
     }
 
     /// The provider for a location: this node's own, or that of another node that is alive.
-    pub(crate) async fn provider(&self, location: &str) -> ServiceResult<Arc<dyn Provider>> {
+    pub(crate) async fn provider(&self, location: &str) -> Result<Arc<dyn Provider>> {
         if let Some(provider) = self.local_for(location) {
             return Ok(provider.clone());
         }
@@ -121,21 +122,20 @@ impl ProviderRegistry {
             .find_map(|node| node.url);
         match (url, &self.reach) {
             (Some(url), Some(reach)) => self.connect(reach, url, location).await,
-            _ => Err(ServiceError::new(
-                ErrorKind::Unavailable,
-                "the node that runs this sandbox is unreachable",
-            )
-            .hint("the sandbox is not lost: it is available again when its node is")),
+            _ => Err(
+                ServiceError::unavailable("the node that runs this sandbox is unreachable")
+                    .hint("the sandbox is not lost: it is available again when its node is"),
+            ),
         }
     }
 
     /// The provider of a sandbox.
-    pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> ServiceResult<Arc<dyn Provider>> {
+    pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> Result<Arc<dyn Provider>> {
         let is_foreign = self.by_name(&sandbox.provider).is_none();
         if is_foreign && self.is_unreachable_location(&sandbox.location).await? {
             let name = &sandbox.provider;
             let message = format!("provider `{name}` is not among this server's providers");
-            return Err(ServiceError::new(ErrorKind::Unavailable, message).hint(format!(
+            return Err(ServiceError::unavailable(message).hint(format!(
                 "add `{name}` to the setting `sandbox.providers` to use the sandbox again; until then it stays unchanged"
             )));
         }
@@ -143,7 +143,7 @@ impl ProviderRegistry {
     }
 
     /// Says whether no running server, this one included, has a provider for a location.
-    pub(crate) async fn is_unreachable_location(&self, location: &str) -> ServiceResult<bool> {
+    pub(crate) async fn is_unreachable_location(&self, location: &str) -> Result<bool> {
         if self.local_for(location).is_some() {
             return Ok(false);
         }
@@ -158,17 +158,13 @@ impl ProviderRegistry {
         reach: &NodeConnector,
         url: String,
         location: &str,
-    ) -> ServiceResult<Arc<dyn Provider>> {
+    ) -> Result<Arc<dyn Provider>> {
         let key = (url.clone(), location.to_owned());
-        if let Some(provider) = self.remote().get(&key) {
+        if let Some(provider) = self.remote.lock().get(&key) {
             return Ok(provider.clone());
         }
         let provider = (reach.0)(url, location.to_owned()).await?;
-        self.remote().insert(key, provider.clone());
+        self.remote.lock().insert(key, provider.clone());
         Ok(provider)
-    }
-
-    fn remote(&self) -> MutexGuard<'_, HashMap<(String, String), Arc<dyn Provider>>> {
-        self.remote.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

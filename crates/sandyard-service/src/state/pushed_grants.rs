@@ -1,8 +1,8 @@
 //! Which network grants this process has pushed to providers.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use sandyard_core::SandboxId;
 use tokio::sync::OwnedMutexGuard;
 
@@ -22,22 +22,24 @@ pub(crate) struct PushedGrants {
 impl PushedGrants {
     /// Forgets what was pushed for a sandbox, so that the next pass pushes it again.
     pub(crate) fn forget(&self, id: &SandboxId) {
-        self.pushed().remove(id);
+        self.pushed.lock().remove(id);
     }
 
     /// Forgets the sandboxes of a location that are not among `present`.
     pub(crate) fn retain(&self, location: &str, present: &HashSet<&SandboxId>) {
-        self.pushed()
+        self.pushed
+            .lock()
             .retain(|id, (known, _)| known != location || present.contains(id));
     }
 
     pub(crate) fn insert(&self, id: &SandboxId, location: &str, digest: GrantDigest) {
         let pushed = (location.to_owned(), digest);
-        self.pushed().insert(id.clone(), pushed);
+        self.pushed.lock().insert(id.clone(), pushed);
     }
 
     pub(crate) fn has(&self, id: &SandboxId, digest: &GrantDigest) -> bool {
-        self.pushed()
+        self.pushed
+            .lock()
             .get(id)
             .is_some_and(|(_, pushed)| pushed == digest)
     }
@@ -45,9 +47,5 @@ impl PushedGrants {
     /// Waits until no other push for a sandbox is under way.
     pub(crate) async fn lock(&self, id: &SandboxId) -> OwnedMutexGuard<()> {
         self.locks.lock(id).await
-    }
-
-    fn pushed(&self) -> MutexGuard<'_, HashMap<SandboxId, (String, GrantDigest)>> {
-        self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

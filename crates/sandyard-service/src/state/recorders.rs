@@ -1,9 +1,9 @@
 //! Which commands this server follows, which ones their agents may forget, and which sandboxes have to be asked again.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sandyard_core::SandboxId;
 
 /// Most sandboxes that are asked again in one pass.
@@ -53,39 +53,35 @@ struct Unanswered {
     due: Instant,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Recorders {
     /// Has all sandboxes asked for commands that another server left.
     pub(crate) fn request_adoption(&self) {
-        lock(&self.adoptions).requested += 1;
+        self.adoptions.lock().requested += 1;
     }
 
     /// The adoption that a location still needs; none if it has had the latest one. The first one is always needed.
     pub(crate) fn pending_adoption(&self, location: &str) -> Option<u64> {
-        let adoptions = lock(&self.adoptions);
+        let adoptions = self.adoptions.lock();
         let next = adoptions.requested + 1;
         (adoptions.served.get(location) != Some(&next)).then_some(next)
     }
 
     pub(crate) fn finish_adoption(&self, location: &str, adoption: u64) {
-        let mut adoptions = lock(&self.adoptions);
+        let mut adoptions = self.adoptions.lock();
         adoptions.served.insert(location.to_owned(), adoption);
     }
 
     pub(crate) fn add_release(&self, id: &SandboxId, release: Release) {
-        let mut releases = lock(&self.releases);
+        let mut releases = self.releases.lock();
         releases.entry(id.clone()).or_default().push(release);
     }
 
     pub(crate) fn take_releases(&self) -> Releases {
-        std::mem::take(&mut lock(&self.releases))
+        std::mem::take(&mut self.releases.lock())
     }
 
     pub(crate) fn restore_releases(&self, releases: Releases) {
-        let mut waiting = lock(&self.releases);
+        let mut waiting = self.releases.lock();
         for (id, commands) in releases {
             waiting.entry(id).or_default().extend(commands);
         }
@@ -93,7 +89,7 @@ impl Recorders {
 
     /// Schedules another question to a sandbox that did not answer. The pause grows with every failure.
     pub(crate) fn note_unanswered(&self, id: &SandboxId, location: &str, now: Instant) {
-        let mut unanswered = lock(&self.unanswered);
+        let mut unanswered = self.unanswered.lock();
         let failures = unanswered.get(id).map_or(0, |known| known.failures);
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
         let entry = Unanswered {
@@ -105,12 +101,12 @@ impl Recorders {
     }
 
     pub(crate) fn note_answered(&self, id: &SandboxId) {
-        lock(&self.unanswered).remove(id);
+        self.unanswered.lock().remove(id);
     }
 
     /// The sandboxes of a location that are to be asked again now: a few, those that have waited longest.
     pub(crate) fn due(&self, location: &str, now: Instant) -> Vec<SandboxId> {
-        let unanswered = lock(&self.unanswered);
+        let unanswered = self.unanswered.lock();
         let mut due: Vec<_> = unanswered
             .iter()
             .filter(|(_, known)| known.location == location && known.due <= now)
@@ -122,15 +118,21 @@ impl Recorders {
 
     /// Notes that this server follows a command; false if it does already.
     pub(crate) fn follow(&self, id: &SandboxId, command: &str) -> bool {
-        lock(&self.followed).insert((id.clone(), command.to_owned()))
+        self.followed
+            .lock()
+            .insert((id.clone(), command.to_owned()))
     }
 
     pub(crate) fn unfollow(&self, id: &SandboxId, command: &str) {
-        lock(&self.followed).remove(&(id.clone(), command.to_owned()));
+        self.followed
+            .lock()
+            .remove(&(id.clone(), command.to_owned()));
     }
 
     pub(crate) fn is_followed(&self, id: &SandboxId, command: &str) -> bool {
-        lock(&self.followed).contains(&(id.clone(), command.to_owned()))
+        self.followed
+            .lock()
+            .contains(&(id.clone(), command.to_owned()))
     }
 }
 

@@ -3,12 +3,12 @@
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_store::model::SandboxFilter;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 impl Service {
     /// Deletes the caller's sandboxes that have been paused or stopped for longer than `hours`.
-    pub async fn clean_up(&self, caller: &Caller, hours: f64) -> ServiceResult<Vec<SandboxId>> {
+    pub async fn clean_up(&self, caller: &Caller, hours: f64) -> Result<Vec<SandboxId>> {
         if !(0.0..=1_000_000.0).contains(&hours) {
             return Err(ServiceError::invalid(
                 "hours",

@@ -15,7 +15,7 @@ use super::create::check_map;
 use super::live::Live;
 use super::output_buffer::OutputBuffer;
 use crate::command_log::WhenFull;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::memory::MEMORY_WAIT;
 use crate::request::{Command, CommandOutput, RunRequest};
 use crate::service::Service;
@@ -34,7 +34,7 @@ impl Service {
     /// # Errors
     ///
     /// If `requested` is more than this server allows.
-    pub fn foreground_timeout(&self, requested: Option<Duration>) -> ServiceResult<Duration> {
+    pub fn foreground_timeout(&self, requested: Option<Duration>) -> Result<Duration> {
         let max = self.settings().max_command_timeout;
         let timeout = requested.unwrap_or(self.settings().command_timeout);
         if timeout <= max {
@@ -54,7 +54,7 @@ impl Service {
         caller: &Caller,
         live: &Live,
         request: RunRequest,
-    ) -> ServiceResult<CommandOutput> {
+    ) -> Result<CommandOutput> {
         let timeout = self.foreground_timeout(request.timeout)?;
         let request = RunRequest {
             timeout: Some(timeout),
@@ -115,7 +115,7 @@ impl Service {
         caller: &Caller,
         live: &Live,
         request: RunRequest,
-    ) -> ServiceResult<u32> {
+    ) -> Result<u32> {
         let started_at = Instant::now();
         let stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
@@ -130,7 +130,7 @@ impl Service {
         caller: &Caller,
         live: &Live,
         request: RunRequest,
-    ) -> ServiceResult<ProcessStream> {
+    ) -> Result<ProcessStream> {
         let started_at = Instant::now();
         let stream = self.start(caller, live, &request).await?;
         self.note_command(caller, live, &request, stream.pid(), None, started_at);
@@ -142,7 +142,7 @@ impl Service {
         caller: &Caller,
         live: &Live,
         request: &RunRequest,
-    ) -> ServiceResult<ProcessStream> {
+    ) -> Result<ProcessStream> {
         check(request)?;
         let (cmd, args) = match &request.command {
             Command::Shell(text) => (
@@ -262,17 +262,14 @@ impl Service {
 }
 
 fn timed_out(timeout: Duration) -> ServiceError {
-    ServiceError::new(
-        ErrorKind::TimedOut,
-        format!(
-            "the command did not end within {} s and was killed",
-            timeout.as_secs_f64()
-        ),
-    )
+    ServiceError::timed_out(format!(
+        "the command did not end within {} s and was killed",
+        timeout.as_secs_f64()
+    ))
     .hint("give a longer `timeout`, or run it in the background")
 }
 
-fn check(request: &RunRequest) -> ServiceResult<()> {
+fn check(request: &RunRequest) -> Result<()> {
     check_map("env", &request.env)?;
     let parts: Vec<&String> = match &request.command {
         Command::Shell(text) => vec![text],

@@ -8,7 +8,7 @@ use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
 use crate::claim::Claim;
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::policy;
 use crate::service::Service;
 
@@ -17,7 +17,7 @@ const RETRY_AFTER_MS: i64 = 15_000;
 
 impl Service {
     /// Deletes a sandbox. Deleting a deleted one succeeds.
-    pub async fn delete(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn delete(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         let sandbox = self.inspect(caller, name).await?;
         if sandbox.status == SandboxStatus::Deleted {
             return Ok(sandbox);
@@ -33,7 +33,7 @@ impl Service {
         caller: &Caller,
         id: &SandboxId,
         reason: &str,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let claim = self.claim(id, Operation::Delete).await?;
         self.delete_claimed(caller, claim, reason).await
     }
@@ -44,7 +44,7 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         reason: &str,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         self.delete_listed(caller, claim, reason, &[]).await
     }
 
@@ -56,7 +56,7 @@ impl Service {
         mut claim: Claim,
         reason: &str,
         listed_instances: &[&Instance],
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let id = claim.row.id.clone();
         if claim.row.status == SandboxStatus::Deleted {
             return claim.release().await;
@@ -96,7 +96,7 @@ async fn remove_instance(
     claim: &Claim,
     provider: &Arc<dyn Provider>,
     listed_instances: &[&Instance],
-) -> ServiceResult<()> {
+) -> Result<()> {
     claim.check_held()?;
     if let Some(id) = &claim.row.provider_id {
         return Ok(provider.delete(id).await?);

@@ -5,16 +5,12 @@ use std::time::Duration;
 use sandyard_core::Caller;
 use sandyard_store::model::{Event, EventFilter};
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 
 impl Service {
     /// Lists events of the caller's sandboxes.
-    pub async fn events(
-        &self,
-        caller: &Caller,
-        mut filter: EventFilter,
-    ) -> ServiceResult<Vec<Event>> {
+    pub async fn events(&self, caller: &Caller, mut filter: EventFilter) -> Result<Vec<Event>> {
         if !caller.is_admin() {
             filter.owner = Some(caller.name.clone());
         }

@@ -7,7 +7,7 @@ use sandyard_core::network::FlowVerdict;
 use sandyard_store::model::{Event, EventFilter};
 
 use crate::background::flows::{FLOW, FLOW_DENIED};
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::request::FlowFilter;
 use crate::service::Service;
 
@@ -18,7 +18,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         filter: FlowFilter,
-    ) -> ServiceResult<Vec<Event>> {
+    ) -> Result<Vec<Event>> {
         let sandbox = self.inspect(caller, name).await?;
         let kinds: &[&str] = match filter.verdict {
             None => &[FLOW, FLOW_DENIED],

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::create::{Inserted, check_map};
 use super::secrets::check_env_overlap;
 use super::snapshot::unsupported;
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::policy;
 use crate::random;
 use crate::request::ForkRequest;
@@ -20,12 +20,7 @@ const MAX_CONCURRENT: usize = 4;
 
 impl Service {
     /// Creates a sandbox from the current files of another one.
-    pub async fn fork(
-        &self,
-        caller: &Caller,
-        name: &str,
-        request: ForkRequest,
-    ) -> ServiceResult<Sandbox> {
+    pub async fn fork(&self, caller: &Caller, name: &str, request: ForkRequest) -> Result<Sandbox> {
         for (field, map) in [("env", &request.env), ("metadata", &request.metadata)] {
             if let Some(map) = map {
                 check_map(field, map)?;
@@ -44,7 +39,7 @@ impl Service {
         name: &str,
         request: ForkRequest,
         count: usize,
-    ) -> ServiceResult<Vec<ServiceResult<Sandbox>>> {
+    ) -> Result<Vec<Result<Sandbox>>> {
         if count <= 1 {
             return Ok(vec![self.fork(caller, name, request).await]);
         }
@@ -79,7 +74,7 @@ impl Service {
         original: &Sandbox,
         request: ForkRequest,
         template: &str,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let provider = self.registry().provider_of(original).await?;
         let row = self.row_of_fork(original, request)?;
         let spec = InstanceSpec {
@@ -101,7 +96,7 @@ impl Service {
         caller: &Caller,
         original: Sandbox,
         request: ForkRequest,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let source = self.claim(&original.id, Operation::Copy).await?;
         source.check_exists()?;
         let provider = self.registry().provider_of(&source.row).await?;
@@ -135,7 +130,7 @@ impl Service {
         Ok(fork)
     }
 
-    fn row_of_fork(&self, original: &Sandbox, request: ForkRequest) -> ServiceResult<Sandbox> {
+    fn row_of_fork(&self, original: &Sandbox, request: ForkRequest) -> Result<Sandbox> {
         let now_ms = self.clock().now_ms();
         let id = random::id()?;
         let env = match request.env {

@@ -3,16 +3,12 @@
 use sandyard_core::Caller;
 use sandyard_store::model::{Page, Sandbox, SandboxFilter};
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 
 impl Service {
     /// Lists the caller's sandboxes. An admin sees all, unless the filter names an owner.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        mut filter: SandboxFilter,
-    ) -> ServiceResult<Page<Sandbox>> {
+    pub async fn list(&self, caller: &Caller, mut filter: SandboxFilter) -> Result<Page<Sandbox>> {
         if !caller.is_admin() {
             filter.owner = Some(caller.name.clone());
         }
@@ -20,7 +16,7 @@ impl Service {
     }
 
     /// Counts the sandboxes that [`Self::list`] returns over all pages.
-    pub async fn count(&self, caller: &Caller, mut filter: SandboxFilter) -> ServiceResult<i64> {
+    pub async fn count(&self, caller: &Caller, mut filter: SandboxFilter) -> Result<i64> {
         if !caller.is_admin() {
             filter.owner = Some(caller.name.clone());
         }

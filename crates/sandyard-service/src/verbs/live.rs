@@ -7,12 +7,12 @@
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{AgentClient, ClientError};
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
 use super::wake::MayWake;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
 use crate::state::activity::ActivityGuard;
@@ -43,13 +43,13 @@ impl Live {
 
 impl Service {
     /// A running sandbox of the caller. Wakes it if necessary, once for all concurrent calls.
-    pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
+    pub async fn live(&self, caller: &Caller, name: &str) -> Result<Live> {
         let sandbox = self.existing(caller, name).await?;
         self.make_live(caller, sandbox, MayWake::AutoResumed).await
     }
 
     /// Wakes a paused sandbox for input on a stream that was open when it was paused, unless its automatic resume is off.
-    pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+    pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> Result<()> {
         let sandbox = self.store().sandbox(id).await?;
         let sandbox = sandbox.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
         if sandbox.status == SandboxStatus::Paused && sandbox.is_auto_resumed {
@@ -64,7 +64,7 @@ impl Service {
         caller: &Caller,
         mut sandbox: Sandbox,
         may_wake: MayWake,
-    ) -> ServiceResult<Live> {
+    ) -> Result<Live> {
         let expires_ms = self.expires_ms(&sandbox);
         let guard = self.activity().begin(&sandbox.id);
         let now_ms = self.clock().now_ms();
@@ -104,12 +104,9 @@ impl Service {
     }
 
     /// A client of a running sandbox's agent.
-    pub(crate) async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
+    pub(crate) async fn agent(&self, sandbox: &Sandbox) -> Result<AgentClient> {
         let id = sandbox.provider_id.clone().ok_or_else(|| {
-            ServiceError::new(
-                ErrorKind::Busy,
-                format!("sandbox `{}` is not created yet", sandbox.id),
-            )
+            ServiceError::busy(format!("sandbox `{}` is not created yet", sandbox.id))
         })?;
         if let Some(cached) = self.agents().get(&sandbox.id)
             && cached.instance == id

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_core::{Caller, SandboxId};
 use sandyard_store::model::{Event, EventFilter};
 use tokio::sync::watch;
 
 use crate::background::flows::{FLOW, FLOW_DENIED};
 use crate::command_log::{LogCursor, LogPage};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::{LogEntry, LogLines, LogSource};
 use crate::service::Service;
 
@@ -21,7 +21,7 @@ const MAX_READ: usize = 1000;
 
 impl Service {
     /// Reads the newest `limit` lines of a sandbox's log: output of commands, and events. Also of a deleted sandbox.
-    pub async fn logs(&self, caller: &Caller, name: &str, limit: usize) -> ServiceResult<LogLines> {
+    pub async fn logs(&self, caller: &Caller, name: &str, limit: usize) -> Result<LogLines> {
         let sandbox = self.inspect(caller, name).await?;
         let (page, _) = self.newest(&sandbox.id, limit).await?;
         Ok(lines(page))
@@ -34,7 +34,7 @@ impl Service {
         name: &str,
         after: u64,
         limit: usize,
-    ) -> ServiceResult<LogLines> {
+    ) -> Result<LogLines> {
         let sandbox = self.inspect(caller, name).await?;
         self.command_logs().flush(&sandbox.id).await;
         let cursor = LogCursor::after(after);
@@ -50,7 +50,7 @@ impl Service {
         name: &str,
         tail: usize,
         after: Option<u64>,
-    ) -> ServiceResult<LogFollower> {
+    ) -> Result<LogFollower> {
         let sandbox = self.existing(caller, name).await?;
         let last_written_batch = self.command_logs().subscribe(&sandbox.id);
         let (page, cursor) = match after {
@@ -67,7 +67,7 @@ impl Service {
         })
     }
 
-    async fn newest(&self, id: &SandboxId, limit: usize) -> ServiceResult<(LogPage, LogCursor)> {
+    async fn newest(&self, id: &SandboxId, limit: usize) -> Result<(LogPage, LogCursor)> {
         let filter = EventFilter {
             sandbox_id: Some(id.clone()),
             // Denied flows are lines of the log already; other flows are not worth a line.
@@ -142,7 +142,7 @@ fn lines(page: LogPage) -> LogLines {
 }
 
 fn unreadable(error: std::io::Error) -> ServiceError {
-    ServiceError::new(ErrorKind::Internal, "failed to read the log").source(error)
+    ServiceError::internal("failed to read the log").source(error)
 }
 
 /// Merges events into lines by their time. Lines keep their order, even after a clock jump.

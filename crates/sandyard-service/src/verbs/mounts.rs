@@ -3,7 +3,7 @@
 use sandyard_store::model::{MountedVolume, VolumeStatus};
 
 use super::volumes::no_volume;
-use crate::error::{ServiceError, ServiceResult, printable};
+use crate::error::{Result, ServiceError, printable};
 use crate::request::MountRequest;
 use crate::service::Service;
 
@@ -27,7 +27,7 @@ impl Service {
         &self,
         owner: &str,
         requests: &[MountRequest],
-    ) -> ServiceResult<ResolvedMounts> {
+    ) -> Result<ResolvedMounts> {
         if requests.len() > MAX_MOUNTS {
             let message = format!("a sandbox has at most {MAX_MOUNTS} volumes");
             return Err(ServiceError::invalid("mounts", message));
@@ -63,7 +63,7 @@ impl Service {
 }
 
 /// Normalises a mount path: no repeated slashes, none at the end. Fails if a volume cannot be there.
-fn clean(path: &str) -> ServiceResult<String> {
+fn clean(path: &str) -> Result<String> {
     let refuse = |reason: &str| {
         let message = format!(
             "a volume cannot be mounted at `{}`: {reason}",
@@ -95,7 +95,7 @@ fn clean(path: &str) -> ServiceResult<String> {
 }
 
 /// Fails if two volumes have the same path, or one is inside the other.
-fn check_overlap(path: &str, mounted: &[MountedVolume]) -> ServiceResult<()> {
+fn check_overlap(path: &str, mounted: &[MountedVolume]) -> Result<()> {
     let clash =
         |other: &&MountedVolume| is_within(path, &other.path) || is_within(&other.path, path);
     match mounted.iter().find(clash) {

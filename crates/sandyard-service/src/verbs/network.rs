@@ -1,23 +1,23 @@
 //! The network policy of a sandbox.
 
 use sandyard_core::network::{NetworkPolicy, Target, TargetHost};
-use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_core::{Caller, SandboxId};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::grants::limitations_patch;
 use crate::policy;
 use crate::service::Service;
 
 impl Service {
     /// The network policy of a sandbox: its own, else the default. Header values are hidden as `***`.
-    pub async fn network(&self, caller: &Caller, name: &str) -> ServiceResult<NetworkPolicy> {
+    pub async fn network(&self, caller: &Caller, name: &str) -> Result<NetworkPolicy> {
         let sandbox = self.inspect(caller, name).await?;
         self.policy_of(&sandbox)
     }
 
     /// The network policy of a row.
-    pub fn policy_of(&self, sandbox: &Sandbox) -> ServiceResult<NetworkPolicy> {
+    pub fn policy_of(&self, sandbox: &Sandbox) -> Result<NetworkPolicy> {
         let mut policy = self.stored_policy(sandbox)?;
         policy::hide(&mut policy);
         Ok(policy)
@@ -29,7 +29,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         policy: NetworkPolicy,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         policy::check(&policy)?;
         self.change_network(caller, name, move |service, row| {
             let mut policy = policy;
@@ -49,7 +49,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         targets: Vec<Target>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         check_targets(&targets)?;
         self.change_network(caller, name, move |service, row| {
             let mut policy = service.own_policy(row)?;
@@ -66,7 +66,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         targets: Vec<Target>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         check_targets(&targets)?;
         self.change_network(caller, name, move |service, row| {
             let mut policy = service.own_policy(row)?;
@@ -79,12 +79,11 @@ impl Service {
     }
 
     /// Pushes the network policy of a local sandbox's row, at the request of another node. Returns what cannot be enforced.
-    pub async fn refresh_network(&self, id: &SandboxId) -> ServiceResult<Vec<String>> {
+    pub async fn refresh_network(&self, id: &SandboxId) -> Result<Vec<String>> {
         let row = self.store().sandbox(id).await?;
         let row = row.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
         if self.registry().local_for(&row.location).is_none() {
-            return Err(ServiceError::new(
-                ErrorKind::Unavailable,
+            return Err(ServiceError::unavailable(
                 "this node does not reach the sandbox's location",
             ));
         }
@@ -98,8 +97,8 @@ impl Service {
         &self,
         caller: &Caller,
         name: &str,
-        change: impl FnOnce(&Self, &Sandbox) -> ServiceResult<NetworkPolicy> + Send + 'static,
-    ) -> ServiceResult<Sandbox> {
+        change: impl FnOnce(&Self, &Sandbox) -> Result<NetworkPolicy> + Send + 'static,
+    ) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
@@ -131,13 +130,13 @@ impl Service {
     }
 
     /// A row's stored policy, whose header values are sealed; else the default, whose header values are clear.
-    fn stored_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
+    fn stored_policy(&self, row: &Sandbox) -> Result<NetworkPolicy> {
         let stored = policy::read(row.network.as_ref())?;
         Ok(stored.unwrap_or_else(|| self.settings().default_network.clone()))
     }
 
     /// A policy that can be stored in the row: its own, or the default, sealed for this row.
-    fn own_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
+    fn own_policy(&self, row: &Sandbox) -> Result<NetworkPolicy> {
         let mut policy = self.stored_policy(row)?;
         if row.network.is_none() {
             policy::seal(self.sealer(), &row.id, &mut policy)?;
@@ -146,7 +145,7 @@ impl Service {
     }
 
     /// A row's policy with all header values in clear.
-    pub(super) fn clear_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
+    pub(super) fn clear_policy(&self, row: &Sandbox) -> Result<NetworkPolicy> {
         let mut policy = self.stored_policy(row)?;
         if row.network.is_some() {
             policy::unseal(self.sealer(), &row.id, &mut policy)?;
@@ -164,7 +163,7 @@ fn has_hidden(policy: &NetworkPolicy) -> bool {
     values.any(|value| value == policy::HIDDEN)
 }
 
-fn check_targets(targets: &[Target]) -> ServiceResult<()> {
+fn check_targets(targets: &[Target]) -> Result<()> {
     match targets.is_empty() {
         true => Err(ServiceError::invalid(
             "targets",
@@ -175,7 +174,7 @@ fn check_targets(targets: &[Target]) -> ServiceResult<()> {
 }
 
 /// Fails if a denied target stays reachable because another entry allows it.
-fn check_denied(allowed: &[Target], targets: &[Target]) -> ServiceResult<()> {
+fn check_denied(allowed: &[Target], targets: &[Target]) -> Result<()> {
     for target in targets {
         // Narrower entries are deliberate exceptions; a port of the same host is not.
         let is_port_of = |entry: &Target| entry.host == target.host && target.port.is_none();

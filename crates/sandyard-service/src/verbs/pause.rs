@@ -1,6 +1,6 @@
 //! Pauses a sandbox: freezes it and keeps its memory.
 
-use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxState, SandboxStatus};
 use sandyard_provider::ProviderErrorKind;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::snapshot::unsupported;
 use super::wake::is_row_wrong;
 use crate::claim::Claim;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 /// Most characters stored of a reason.
@@ -21,7 +21,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         reason: Option<String>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
@@ -40,19 +40,16 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         reason: Option<String>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         claim.check_exists()?;
         match claim.row.status {
             SandboxStatus::Paused | SandboxStatus::Stopped => return claim.release().await,
             SandboxStatus::Running => {}
             status => {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "sandbox `{}` is {status} and cannot be paused",
-                        claim.row.id
-                    ),
-                ));
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is {status} and cannot be paused",
+                    claim.row.id
+                )));
             }
         }
         let provider = self.registry().provider_of(&claim.row).await?;

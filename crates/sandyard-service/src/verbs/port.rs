@@ -4,7 +4,7 @@ use sandyard_core::Caller;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 /// Most public ports of one sandbox.
@@ -18,7 +18,7 @@ impl Service {
         name: &str,
         port: u16,
         is_public: bool,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         if port == 0 {
             return Err(ServiceError::invalid(
                 "port",

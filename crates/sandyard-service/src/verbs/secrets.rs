@@ -8,7 +8,7 @@ use sandyard_core::{Caller, ErrorKind};
 use sandyard_store::model::Secret;
 
 use super::create::check_map;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::grants::{SecretSet, secret_purpose};
 use crate::random;
 use crate::request::{SecretInfo, SecretRequest};
@@ -23,11 +23,7 @@ const PLACEHOLDER: std::ops::RangeInclusive<usize> = 8..=200;
 
 impl Service {
     /// Keeps a secret of the caller's, or changes the one of this name. Sandboxes that may use it use the new one at once.
-    pub async fn put_secret(
-        &self,
-        caller: &Caller,
-        request: SecretRequest,
-    ) -> ServiceResult<SecretInfo> {
+    pub async fn put_secret(&self, caller: &Caller, request: SecretRequest) -> Result<SecretInfo> {
         check(&request)?;
         if request.is_shared && !caller.is_admin() {
             return Err(ServiceError::new(
@@ -42,14 +38,14 @@ impl Service {
     }
 
     /// The caller's secrets and the shared ones, by name.
-    pub async fn secrets(&self, caller: &Caller) -> ServiceResult<Vec<SecretInfo>> {
+    pub async fn secrets(&self, caller: &Caller) -> Result<Vec<SecretInfo>> {
         let secrets = self.store().secrets_for(&caller.name).await?;
         Ok(secrets.into_iter().map(info).collect())
     }
 
     /// Forgets a secret of the caller's; for an admin, a shared one of this name too. Sandboxes that could use it cannot any
     /// more.
-    pub async fn delete_secret(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
+    pub async fn delete_secret(&self, caller: &Caller, name: &str) -> Result<()> {
         let secrets = self.store().secrets_for(&caller.name).await?;
         let found = SecretSet::new(&secrets).find(&caller.name, name).cloned();
         let secret = found
@@ -76,7 +72,7 @@ impl Service {
         owner: &str,
         names: &BTreeMap<String, String>,
         env: &BTreeMap<String, String>,
-    ) -> ServiceResult<BTreeMap<String, String>> {
+    ) -> Result<BTreeMap<String, String>> {
         if names.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -117,11 +113,7 @@ impl Service {
         Ok(by_variable.into_iter().map(placeholder).collect())
     }
 
-    async fn put_secret_now(
-        &self,
-        caller: &Caller,
-        request: SecretRequest,
-    ) -> ServiceResult<SecretInfo> {
+    async fn put_secret_now(&self, caller: &Caller, request: SecretRequest) -> Result<SecretInfo> {
         let owner = &caller.name;
         let secrets = self.store().secrets_for(owner).await?;
         let (same, others): (Vec<&Secret>, Vec<&Secret>) = secrets
@@ -140,10 +132,10 @@ impl Service {
         if request.is_shared
             && let Some(other) = others.iter().find(is_taken)
         {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("`{}` shares a secret of this name already", other.owner),
-            )
+            return Err(ServiceError::conflict(format!(
+                "`{}` shares a secret of this name already",
+                other.owner
+            ))
             .field("name"));
         }
         let now_ms = self.clock().now_ms();
@@ -177,7 +169,7 @@ impl Service {
 pub(super) fn check_env_overlap(
     secrets: &BTreeMap<String, String>,
     env: &BTreeMap<String, String>,
-) -> ServiceResult<()> {
+) -> Result<()> {
     match secrets.keys().find(|variable| env.contains_key(*variable)) {
         None => Ok(()),
         Some(variable) => Err(ServiceError::invalid(
@@ -187,7 +179,7 @@ pub(super) fn check_env_overlap(
     }
 }
 
-fn check(request: &SecretRequest) -> ServiceResult<()> {
+fn check(request: &SecretRequest) -> Result<()> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let name = &request.name;
     if name.is_empty() || name.len() > MAX_SECRET_NAME || !name.bytes().all(is_fine) {
@@ -214,7 +206,7 @@ fn check(request: &SecretRequest) -> ServiceResult<()> {
     Ok(())
 }
 
-fn check_value(value: &SecretText) -> ServiceResult<()> {
+fn check_value(value: &SecretText) -> Result<()> {
     let text = value.expose();
     if text.is_empty() || text.len() > MAX_SECRET_BYTES || text.chars().any(char::is_control) {
         return Err(ServiceError::invalid(
@@ -226,7 +218,7 @@ fn check_value(value: &SecretText) -> ServiceResult<()> {
     Ok(())
 }
 
-fn check_hosts(hosts: &[BoundHost]) -> ServiceResult<()> {
+fn check_hosts(hosts: &[BoundHost]) -> Result<()> {
     if hosts.is_empty() || hosts.len() > MAX_SECRET_HOSTS {
         return Err(ServiceError::invalid(
             "hosts",
@@ -247,7 +239,7 @@ fn placeholder(
     request: &SecretRequest,
     before: Option<&Secret>,
     other_secrets: &[&Secret],
-) -> ServiceResult<String> {
+) -> Result<String> {
     let clash = |text: &str| {
         let mut other_secrets = other_secrets.iter();
         other_secrets.find(|other| overlap(&other.placeholder, text))

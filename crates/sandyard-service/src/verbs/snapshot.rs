@@ -8,7 +8,7 @@ use sandyard_provider::{Provider, Retry};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, Snapshot, TimerPlan};
 use serde_json::json;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::random;
 use crate::request::Template;
 use crate::service::Service;
@@ -34,12 +34,7 @@ impl Service {
     /// Providers have one namespace for all templates. A user's name is therefore a label in the store, unique per owner, and the
     /// provider's template gets a random name: users neither block nor discover each other's names. An admin works in the
     /// provider's namespace itself and sees all of it.
-    pub async fn snapshot(
-        &self,
-        caller: &Caller,
-        name: &str,
-        template: &str,
-    ) -> ServiceResult<Template> {
+    pub async fn snapshot(&self, caller: &Caller, name: &str, template: &str) -> Result<Template> {
         if caller.is_admin() {
             return self.make_snapshot(caller, name, template, None).await;
         }
@@ -55,7 +50,7 @@ impl Service {
         name: &str,
         template: &str,
         label: Option<&str>,
-    ) -> ServiceResult<Template> {
+    ) -> Result<Template> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller, template) = (self.clone(), caller.clone(), template.to_owned());
         let label = label.map(str::to_owned);
@@ -116,7 +111,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         alias: Option<&str>,
-    ) -> ServiceResult<Snapshot> {
+    ) -> Result<Snapshot> {
         if let Some(alias) = alias {
             check_alias(alias)?;
         }
@@ -144,11 +139,7 @@ impl Service {
     }
 
     /// Lists the snapshots that a caller may use, newest first; only those of the sandbox `of`, if given.
-    pub async fn snapshots(
-        &self,
-        caller: &Caller,
-        of: Option<&str>,
-    ) -> ServiceResult<Vec<Snapshot>> {
+    pub async fn snapshots(&self, caller: &Caller, of: Option<&str>) -> Result<Vec<Snapshot>> {
         let mut snapshots = Vec::new();
         for location in self.registry().local_locations() {
             snapshots.extend(self.store().snapshots(&location).await?);
@@ -192,7 +183,7 @@ impl Service {
         location: &str,
         owner: &str,
         name: &str,
-    ) -> ServiceResult<String> {
+    ) -> Result<String> {
         if let Some(called) = self.store().snapshot_called(location, owner, name).await? {
             return Ok(called);
         }
@@ -206,21 +197,16 @@ impl Service {
         match (labelled.next(), labelled.next()) {
             (Some(one), None) => Ok(one.name),
             (None, _) => Ok(name.to_owned()),
-            (Some(_), Some(_)) => Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("several users have a snapshot called `{name}`"),
-            )
+            (Some(_), Some(_)) => Err(ServiceError::conflict(format!(
+                "several users have a snapshot called `{name}`"
+            ))
             .field("template")
             .hint("use its `id` from GET /templates")),
         }
     }
 
     /// See [`Self::with_template_labels`].
-    pub async fn with_template_label(
-        &self,
-        caller: &Caller,
-        sandbox: Sandbox,
-    ) -> ServiceResult<Sandbox> {
+    pub async fn with_template_label(&self, caller: &Caller, sandbox: Sandbox) -> Result<Sandbox> {
         let labelled = self.with_template_labels(caller, vec![sandbox.clone()]);
         Ok(labelled.await?.pop().unwrap_or(sandbox))
     }
@@ -230,7 +216,7 @@ impl Service {
         &self,
         caller: &Caller,
         mut sandboxes: Vec<Sandbox>,
-    ) -> ServiceResult<Vec<Sandbox>> {
+    ) -> Result<Vec<Sandbox>> {
         let is_from_snapshot = |sandbox: &Sandbox| sandbox.template.starts_with(PREFIX);
         if !sandboxes.iter().any(is_from_snapshot) {
             return Ok(sandboxes);
@@ -255,7 +241,7 @@ impl Service {
         provider: &Arc<dyn Provider>,
         name: &str,
         label: Option<&str>,
-    ) -> ServiceResult<(String, bool)> {
+    ) -> Result<(String, bool)> {
         let requested_name = label.unwrap_or(name);
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
@@ -273,10 +259,9 @@ impl Service {
             _ => !caller.is_admin() && self.is_reserved(requested_name),
         };
         if is_for_all_users {
-            return Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!("`{requested_name}` is reserved for a template for everybody"),
-            )
+            return Err(ServiceError::conflict(format!(
+                "`{requested_name}` is reserved for a template for everybody"
+            ))
             .hint("choose another name"));
         }
         let is_taken = all
@@ -311,16 +296,15 @@ impl Service {
         {
             return Ok((earlier.name.clone(), false));
         }
-        Err(ServiceError::new(
-            ErrorKind::Conflict,
-            format!("a template `{requested_name}` already exists"),
+        Err(
+            ServiceError::conflict(format!("a template `{requested_name}` already exists"))
+                .hint("choose another name, or delete that template"),
         )
-        .hint("choose another name, or delete that template"))
     }
 }
 
 /// Says whether a provider has a template. A provider that does not list its templates may have it.
-async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> ServiceResult<bool> {
+async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> Result<bool> {
     if !provider.info().capabilities.can_manage_templates {
         return Ok(true);
     }
@@ -329,7 +313,7 @@ async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> ServiceResult<bo
 }
 
 /// A random name for a provider's template.
-fn random_name() -> ServiceResult<String> {
+fn random_name() -> Result<String> {
     Ok(format!("{PREFIX}{}", random::id()?))
 }
 
@@ -354,7 +338,7 @@ pub(super) fn unsupported(operation: &str, provider: &str) -> ServiceError {
 }
 
 /// Fails for a name that does not fit into a path or a line of text.
-fn check_alias(alias: &str) -> ServiceResult<()> {
+fn check_alias(alias: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
     if (1..=MAX_ALIAS).contains(&alias.len()) && alias.bytes().all(is_good) {
         return Ok(());

@@ -1,18 +1,18 @@
 //! Stops a sandbox: ends its processes and keeps its files.
 
-use sandyard_core::{Caller, ErrorKind, SandboxStatus};
+use sandyard_core::{Caller, SandboxStatus};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
 use super::snapshot::unsupported;
 use super::wake::is_row_wrong;
 use crate::claim::Claim;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 impl Service {
     /// Stops a sandbox. Stopping a stopped one succeeds.
-    pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn stop(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
@@ -28,19 +28,16 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         reason: Option<String>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         claim.check_exists()?;
         match claim.row.status {
             SandboxStatus::Stopped => return claim.release().await,
             SandboxStatus::Running | SandboxStatus::Paused => {}
             status => {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "sandbox `{}` is {status} and cannot be stopped",
-                        claim.row.id
-                    ),
-                ));
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is {status} and cannot be stopped",
+                    claim.row.id
+                )));
             }
         }
         let provider = self.registry().provider_of(&claim.row).await?;

@@ -8,7 +8,7 @@ use sandyard_core::{Caller, ErrorKind, Scope};
 use sandyard_provider::{ArchiveReader, Provider, ProviderErrorKind, Retry, TemplateInfo};
 
 use super::snapshot::unsupported;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::{Template, TemplateList};
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
@@ -19,7 +19,7 @@ const LIST_WITHIN: Duration = Duration::from_secs(10);
 impl Service {
     /// Lists the templates of all providers: those for everybody, and the caller's own snapshots. An unreachable provider does not hide
     /// the templates of the others.
-    pub async fn templates(&self, caller: &Caller) -> ServiceResult<TemplateList> {
+    pub async fn templates(&self, caller: &Caller) -> Result<TemplateList> {
         let local = self.registry().local().iter();
         let capable: Vec<_> = local
             .filter(|provider| provider.info().capabilities.can_manage_templates)
@@ -29,7 +29,7 @@ impl Service {
             let listed = tokio::time::timeout(LIST_WITHIN, listing).await;
             listed.unwrap_or_else(|_| {
                 let message = "listing templates took too long";
-                Err(ServiceError::new(ErrorKind::TimedOut, message))
+                Err(ServiceError::timed_out(message))
             })
         });
         let mut list = TemplateList::default();
@@ -63,10 +63,10 @@ impl Service {
         &self,
         caller: &Caller,
         provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<Vec<Template>> {
+    ) -> Result<Vec<Template>> {
         if location_of(provider).is_none() {
             let message = "it has not been reached yet";
-            return Err(ServiceError::new(ErrorKind::Unavailable, message));
+            return Err(ServiceError::unavailable(message));
         }
         let templates = provider.templates().await?;
         let snapshots = self.store().snapshots(&provider.info().location).await?;
@@ -93,7 +93,7 @@ impl Service {
         caller: &Caller,
         location: &str,
         name: &str,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         if caller.is_admin() {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Service {
         provider: Option<&str>,
         name: &str,
         archive: ArchiveReader,
-    ) -> ServiceResult<Template> {
+    ) -> Result<Template> {
         must_be_admin(caller)?;
         let provider = match provider {
             Some(name) => self.enabled_provider(name)?,
@@ -132,7 +132,7 @@ impl Service {
         caller: &Caller,
         provider: Option<&str>,
         name: &str,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let provider = match provider {
             Some(name) => self.enabled_provider(name)?.clone(),
             None => {
@@ -151,7 +151,7 @@ impl Service {
         caller: &Caller,
         provider: &Arc<dyn Provider>,
         name: &str,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let location = &provider.info().location;
         let requested_name = name;
         let name = &self
@@ -195,7 +195,7 @@ fn no_template(name: &str) -> ServiceError {
         .hint("GET /templates lists them")
 }
 
-fn must_be_admin(caller: &Caller) -> ServiceResult<()> {
+fn must_be_admin(caller: &Caller) -> Result<()> {
     if caller.has(Scope::Admin) {
         return Ok(());
     }

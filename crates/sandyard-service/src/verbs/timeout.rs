@@ -6,7 +6,7 @@ use sandyard_core::Caller;
 use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::request::TimeoutRequest;
 use crate::service::Service;
 
@@ -17,7 +17,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         request: TimeoutRequest,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let ends_now = request.timeout.is_zero() && request.expiry == Some(Expiry::Fixed);
         let timeout_s = match ends_now {
             // The old timeout stays, for when it is woken again.
@@ -52,12 +52,7 @@ impl Service {
     }
 
     /// Extends the time of a sandbox to at least `timeout` from now. Never shortens it.
-    pub async fn extend(
-        &self,
-        caller: &Caller,
-        name: &str,
-        timeout: Duration,
-    ) -> ServiceResult<Sandbox> {
+    pub async fn extend(&self, caller: &Caller, name: &str, timeout: Duration) -> Result<Sandbox> {
         let timeout_s = self.timeout_s(Some(timeout))?;
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());

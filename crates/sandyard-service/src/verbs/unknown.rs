@@ -7,7 +7,7 @@ use sandyard_core::ErrorKind;
 use sandyard_provider::Instance;
 
 use crate::background::reconcile::LIST_WITHIN;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 /// An instance that the database does not know.
@@ -32,7 +32,7 @@ pub struct UnknownInstances {
 
 impl Service {
     /// Lists the instances of this installation that the database does not know, at all locations that a server reaches.
-    pub async fn unknown_instances(&self) -> ServiceResult<UnknownInstances> {
+    pub async fn unknown_instances(&self) -> Result<UnknownInstances> {
         let mut locations: BTreeSet<String> =
             self.registry().local_locations().into_iter().collect();
         let nodes = self.nodes().await?;
@@ -53,13 +53,13 @@ impl Service {
         Ok(all)
     }
 
-    async fn unknown_at_within(&self, location: &str) -> ServiceResult<Vec<UnknownInstance>> {
+    async fn unknown_at_within(&self, location: &str) -> Result<Vec<UnknownInstance>> {
         let listed = tokio::time::timeout(LIST_WITHIN, self.unknown_at(location)).await;
-        let late = || ServiceError::new(ErrorKind::TimedOut, "listing instances took too long");
+        let late = || ServiceError::timed_out("listing instances took too long");
         listed.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn unknown_at(&self, location: &str) -> ServiceResult<Vec<UnknownInstance>> {
+    async fn unknown_at(&self, location: &str) -> Result<Vec<UnknownInstance>> {
         let provider = self.registry().provider(location).await?;
         let mut unknown = Vec::new();
         for instance in provider.list().await? {
@@ -79,13 +79,13 @@ impl Service {
     }
 
     /// Removes an unknown instance and its files. Fails for an instance that a row knows, whatever its status.
-    pub async fn delete_unknown_instance(&self, id: &str) -> ServiceResult<()> {
+    pub async fn delete_unknown_instance(&self, id: &str) -> Result<()> {
         let (service, id) = (self.clone(), id.to_owned());
         self.detached(async move { service.delete_unknown_now(&id).await })
             .await
     }
 
-    async fn delete_unknown_now(&self, id: &str) -> ServiceResult<()> {
+    async fn delete_unknown_now(&self, id: &str) -> Result<()> {
         let all = self.unknown_instances().await?;
         let mut found = all
             .instances

@@ -4,12 +4,12 @@ use sandyard_core::Caller;
 use sandyard_provider::{Usage, UsagePoint};
 
 use super::snapshot::unsupported;
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::service::Service;
 
 impl Service {
     /// The current resource usage of a sandbox. Does not wake it and is not activity.
-    pub async fn usage(&self, caller: &Caller, name: &str) -> ServiceResult<Usage> {
+    pub async fn usage(&self, caller: &Caller, name: &str) -> Result<Usage> {
         let sandbox = self.existing(caller, name).await?;
         let provider = self.registry().provider_of(&sandbox).await?;
         let id = sandbox.provider_id.unwrap_or_default();
@@ -24,7 +24,7 @@ impl Service {
         name: &str,
         from_ms: i64,
         to_ms: i64,
-    ) -> ServiceResult<Vec<UsagePoint>> {
+    ) -> Result<Vec<UsagePoint>> {
         let sandbox = self.existing(caller, name).await?;
         let provider = self.registry().provider_of(&sandbox).await?;
         if !provider.info().capabilities.can_recall_usage {

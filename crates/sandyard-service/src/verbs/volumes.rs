@@ -17,7 +17,7 @@ use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_provider::{Provider, VolumeSpec};
 use sandyard_store::model::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
 
-use crate::error::{ServiceError, ServiceResult, printable};
+use crate::error::{Result, ServiceError, printable};
 use crate::random;
 use crate::service::Service;
 use sandyard_core::clock::millis;
@@ -34,11 +34,7 @@ pub const VOLUME_TOKEN_PREFIX: &str = "vol_";
 
 impl Service {
     /// Lists the caller's volumes by name. An admin may name another owner.
-    pub async fn volumes(
-        &self,
-        caller: &Caller,
-        owner: Option<&str>,
-    ) -> ServiceResult<Vec<Volume>> {
+    pub async fn volumes(&self, caller: &Caller, owner: Option<&str>) -> Result<Vec<Volume>> {
         let owner = owner.filter(|_| caller.is_admin());
         let mut volumes = self
             .store()
@@ -49,12 +45,12 @@ impl Service {
     }
 
     /// Says whether an owner has volumes, including unfinished ones.
-    pub async fn has_volumes(&self, owner: &str) -> ServiceResult<bool> {
+    pub async fn has_volumes(&self, owner: &str) -> Result<bool> {
         Ok(!self.store().volumes(Some(owner)).await?.is_empty())
     }
 
     /// Finds a volume of the caller by id or name. An admin finds any volume by id.
-    pub async fn volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+    pub async fn volume(&self, caller: &Caller, name: &str) -> Result<Volume> {
         let volume = self.find_volume(caller, name).await?;
         match volume.status {
             VolumeStatus::Ready => Ok(volume),
@@ -63,7 +59,7 @@ impl Service {
     }
 
     /// Finds the volume that a token gives access to, for any caller.
-    pub async fn volume_opened_by(&self, id: &str, token: &str) -> ServiceResult<Volume> {
+    pub async fn volume_opened_by(&self, id: &str, token: &str) -> Result<Volume> {
         let volume = self.store().volume(id).await?;
         let volume = volume
             .filter(|volume| volume.status == VolumeStatus::Ready)
@@ -82,7 +78,7 @@ impl Service {
     }
 
     /// Creates an empty volume of the caller.
-    pub async fn create_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+    pub async fn create_volume(&self, caller: &Caller, name: &str) -> Result<Volume> {
         check_name(name)?;
         let provider = self.default_provider_for(caller, self.registry().default().clone())?;
         let volume = Volume {
@@ -102,7 +98,7 @@ impl Service {
     }
 
     /// Deletes a volume of the caller with its files. Fails while a sandbox has it.
-    pub async fn delete_volume(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
+    pub async fn delete_volume(&self, caller: &Caller, name: &str) -> Result<()> {
         // A volume whose delete failed can be deleted again.
         let volume = self.find_volume(caller, name).await?;
         if volume.status == VolumeStatus::Creating {
@@ -114,13 +110,13 @@ impl Service {
     }
 
     /// Opens a volume of the caller: an agent that sees it at `sandyard_provider::VOLUME_PATH`.
-    pub async fn open_volume(&self, caller: &Caller, name: &str) -> ServiceResult<AgentClient> {
+    pub async fn open_volume(&self, caller: &Caller, name: &str) -> Result<AgentClient> {
         let volume = self.volume(caller, name).await?;
         let provider = self.registry().provider(&volume.location).await?;
         Ok(provider.open_volume(&volume.id).await?)
     }
 
-    async fn find_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+    async fn find_volume(&self, caller: &Caller, name: &str) -> Result<Volume> {
         if name.is_empty() || name.len() > MAX_VOLUME_NAME || name.contains('\0') {
             return Err(no_volume(name));
         }
@@ -138,7 +134,7 @@ impl Service {
         provider: Arc<dyn Provider>,
         mut volume: Volume,
         quota: Option<i64>,
-    ) -> ServiceResult<Volume> {
+    ) -> Result<Volume> {
         check_can_mount(&provider)?;
         match self.store().insert_volume(&volume, quota).await? {
             VolumeInsert::Inserted => {}
@@ -168,16 +164,16 @@ impl Service {
     }
 
     /// The error for a name that another volume has. The name of an unfinished volume is free again soon.
-    async fn name_taken(&self, volume: &Volume) -> ServiceResult<ServiceError> {
+    async fn name_taken(&self, volume: &Volume) -> Result<ServiceError> {
         let name = &volume.name;
         let other = self.store().volume_named(&volume.owner, name).await?;
         let is_ready = other.is_none_or(|other| other.status == VolumeStatus::Ready);
         let error = if is_ready {
             let message = format!("a volume `{name}` already exists");
-            ServiceError::new(ErrorKind::Conflict, message)
+            ServiceError::conflict(message)
         } else {
             let message = format!("a volume `{name}` is being created or deleted");
-            ServiceError::new(ErrorKind::Busy, message).hint("try again in a minute")
+            ServiceError::busy(message).hint("try again in a minute")
         };
         Ok(error.field("name"))
     }
@@ -186,13 +182,12 @@ impl Service {
         &self,
         provider: &Arc<dyn Provider>,
         volume: &Volume,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let spec = VolumeSpec {
             id: volume.id.clone(),
             size_bytes: u64::try_from(volume.size_bytes).unwrap_or_default(),
         };
-        let too_late =
-            || ServiceError::new(ErrorKind::TimedOut, "creating the volume took too long");
+        let too_late = || ServiceError::timed_out("creating the volume took too long");
         match tokio::time::timeout(CREATE_WITHIN, provider.create_volume(&spec)).await {
             Ok(created) => created?,
             Err(_) => return Err(too_late()),
@@ -204,7 +199,7 @@ impl Service {
     }
 
     /// Deletes a volume, for any caller.
-    async fn remove_volume(&self, volume: &Volume) -> ServiceResult<()> {
+    async fn remove_volume(&self, volume: &Volume) -> Result<()> {
         match self.store().begin_volume_removal(&volume.id).await? {
             VolumeRemoval::Started => {}
             VolumeRemoval::InUse(sandboxes) => return Err(in_use(volume, &sandboxes)),
@@ -216,7 +211,7 @@ impl Service {
     }
 
     /// Removes the volumes of a location whose create or delete was interrupted.
-    pub(crate) async fn finish_interrupted_volumes(&self, location: &str) -> ServiceResult<()> {
+    pub(crate) async fn finish_interrupted_volumes(&self, location: &str) -> Result<()> {
         let mut before_ms = self.clock().now_ms() - millis(INTERRUPTED_AFTER);
         if !self.has_peers() {
             // What was begun before this server's start was begun by a dead server.
@@ -236,7 +231,7 @@ impl Service {
 }
 
 /// Fails if a provider has no volumes.
-pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> ServiceResult<()> {
+pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> Result<()> {
     let info = provider.info();
     if info.capabilities.can_mount {
         return Ok(());
@@ -258,14 +253,15 @@ pub(super) fn no_volume(name: &str) -> ServiceError {
 
 fn in_use(volume: &Volume, sandboxes: &[SandboxId]) -> ServiceError {
     let names: Vec<_> = sandboxes.iter().map(|id| format!("`{id}`")).collect();
-    ServiceError::new(
-        ErrorKind::Conflict,
-        format!("volume `{}` is in use by {}", volume.name, names.join(", ")),
-    )
+    ServiceError::conflict(format!(
+        "volume `{}` is in use by {}",
+        volume.name,
+        names.join(", ")
+    ))
     .hint("delete these sandboxes first; paused ones keep their volumes")
 }
 
-fn check_name(name: &str) -> ServiceResult<()> {
+fn check_name(name: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let has_valid_start = name
         .bytes()

@@ -1,13 +1,13 @@
 //! Wakes a sandbox, once for all concurrent calls.
 
-use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
 use super::live::is_ready;
 use crate::claim::{CLAIM_WAIT, Claim};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
 
@@ -24,7 +24,7 @@ pub(crate) enum MayWake {
 
 impl MayWake {
     /// Refuses a sandbox that does not run and may not be woken.
-    pub(super) fn check(self, sandbox: &Sandbox) -> ServiceResult<()> {
+    pub(super) fn check(self, sandbox: &Sandbox) -> Result<()> {
         let is_refused = match self {
             Self::All => false,
             Self::AutoResumed => {
@@ -36,14 +36,14 @@ impl MayWake {
             return Ok(());
         }
         let (id, status) = (&sandbox.id, sandbox.status);
-        let error = ServiceError::new(ErrorKind::Conflict, format!("sandbox `{id}` is {status}"));
+        let error = ServiceError::conflict(format!("sandbox `{id}` is {status}"));
         Err(error.hint("its automatic resume is off: connect to it first"))
     }
 }
 
 impl Service {
     /// Wakes a sandbox if it does not run, and restarts its timeout.
-    pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn connect(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let _activity = self.activity().begin(&sandbox.id);
         self.wake(caller, &sandbox.id, MayWake::All).await
@@ -56,7 +56,7 @@ impl Service {
         caller: &Caller,
         name: &str,
         request: ConnectRequest,
-    ) -> ServiceResult<Connected> {
+    ) -> Result<Connected> {
         if let Some(timeout) = request.timeout {
             // Checked before the sandbox is woken.
             self.timeout_s(Some(timeout))?;
@@ -85,7 +85,7 @@ impl Service {
     }
 
     /// Resumes or starts a sandbox. Does nothing to a running one.
-    pub async fn resume(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    pub async fn resume(&self, caller: &Caller, name: &str) -> Result<Sandbox> {
         self.connect(caller, name).await
     }
 
@@ -95,7 +95,7 @@ impl Service {
         caller: &Caller,
         id: &SandboxId,
         may_wake: MayWake,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
         self.detached(async move {
             let local_lock = tokio::time::timeout(CLAIM_WAIT, service.locks().lock(&id)).await;
@@ -117,17 +117,17 @@ impl Service {
         .await
     }
 
-    async fn wake_claimed(&self, caller: &Caller, claim: Claim) -> ServiceResult<Sandbox> {
+    async fn wake_claimed(&self, caller: &Caller, claim: Claim) -> Result<Sandbox> {
         claim.check_exists()?;
         match claim.row.status {
             SandboxStatus::Running => return claim.release().await,
             status if status.can_wake() => {}
             status => {
                 let why = claim.row.reason.clone().unwrap_or_default();
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!("sandbox `{}` is in state {status}: {why}", claim.row.id),
-                )
+                return Err(ServiceError::conflict(format!(
+                    "sandbox `{}` is in state {status}: {why}",
+                    claim.row.id
+                ))
                 .hint("it can only be deleted"));
             }
         }
@@ -184,7 +184,7 @@ impl Service {
         caller: &Caller,
         claim: Claim,
         error: Option<ProviderError>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let provider = self.registry().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         let now_ms = self.clock().now_ms();
@@ -201,13 +201,10 @@ impl Service {
                 SandboxState::Creating | SandboxState::Deleting => {
                     return Err(error.map_or_else(
                         || {
-                            ServiceError::new(
-                                ErrorKind::Busy,
-                                format!(
-                                    "the provider is still changing sandbox `{}`",
-                                    claim.row.id
-                                ),
-                            )
+                            ServiceError::busy(format!(
+                                "the provider is still changing sandbox `{}`",
+                                claim.row.id
+                            ))
                         },
                         ServiceError::from,
                     ));
@@ -241,14 +238,11 @@ impl Service {
         self.agents().remove(&claim.row.id);
         let sandbox = claim.commit(patch, vec![event], timer).await?;
         match sandbox.status {
-            SandboxStatus::Error => Err(ServiceError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "sandbox `{}` is unusable: {}",
-                    sandbox.id,
-                    reason.unwrap_or_default()
-                ),
-            )
+            SandboxStatus::Error => Err(ServiceError::conflict(format!(
+                "sandbox `{}` is unusable: {}",
+                sandbox.id,
+                reason.unwrap_or_default()
+            ))
             .hint("delete it and create another one")),
             _ => Ok(sandbox),
         }

@@ -24,15 +24,7 @@ pub struct User {
     pub created_ms: i64,
 }
 
-impl fmt::Debug for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("User")
-            .field("name", &self.name)
-            .field("role", &self.role)
-            .field("is_disabled", &self.is_disabled)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(User: name, role, is_disabled);
 
 /// A user to insert.
 #[derive(Clone, PartialEq, Eq)]
@@ -49,15 +41,7 @@ pub struct NewUser {
     pub created_ms: i64,
 }
 
-impl fmt::Debug for NewUser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewUser")
-            .field("name", &self.name)
-            .field("role", &self.role)
-            .field("max_sandboxes", &self.max_sandboxes)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NewUser: name, role, max_sandboxes);
 
 /// Changes of a user. A field that is none stays unchanged.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -115,13 +99,7 @@ pub struct NewApiKey {
     pub hash: String,
 }
 
-impl fmt::Debug for NewApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewApiKey")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(NewApiKey: key);
 
 /// A login session.
 #[derive(Clone, PartialEq, Eq)]
@@ -140,13 +118,4 @@ pub struct Session {
     pub revoked_ms: Option<i64>,
 }
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("id", &self.id)
-            .field("owner", &self.owner)
-            .field("expires_ms", &self.expires_ms)
-            .field("revoked_ms", &self.revoked_ms)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Session: id, owner, expires_ms, revoked_ms);

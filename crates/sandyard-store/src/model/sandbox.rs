@@ -131,18 +131,7 @@ pub struct Sandbox {
     pub claim: Option<(Operation, String, i64)>,
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox")
-            .field("id", &self.id)
-            .field("owner", &self.owner)
-            .field("status", &self.status)
-            .field("provider_id", &self.provider_id)
-            .field("version", &self.version)
-            .field("claim", &self.claim)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Sandbox: id, owner, status, provider_id, version, claim);
 
 /// A sandbox to insert. It starts as `creating`, version 1, claimed by `holder` for [`Operation::Create`].
 #[derive(Clone, PartialEq)]

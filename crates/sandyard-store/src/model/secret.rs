@@ -1,7 +1,5 @@
 //! Secrets that sandboxes use without seeing them.
 
-use std::fmt;
-
 use sandyard_core::network::BoundHost;
 
 /// The row of a secret.
@@ -25,13 +23,4 @@ pub struct Secret {
     pub updated_ms: i64,
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret")
-            .field("owner", &self.owner)
-            .field("name", &self.name)
-            .field("hosts", &self.hosts)
-            .field("is_shared", &self.is_shared)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Secret: owner, name, hosts, is_shared);

@@ -1,7 +1,5 @@
 //! The row of a volume.
 
-use std::fmt;
-
 use sandyard_core::SandboxId;
 use serde::{Deserialize, Serialize};
 
@@ -38,17 +36,7 @@ pub struct Volume {
     pub created_ms: i64,
 }
 
-impl fmt::Debug for Volume {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Volume")
-            .field("id", &self.id)
-            .field("owner", &self.owner)
-            .field("name", &self.name)
-            .field("location", &self.location)
-            .field("status", &self.status)
-            .finish_non_exhaustive()
-    }
-}
+sandyard_core::debug_fields!(Volume: id, owner, name, location, status);
 
 /// The result of inserting a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

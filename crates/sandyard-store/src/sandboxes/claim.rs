@@ -3,7 +3,7 @@
 use sandyard_core::SandboxId;
 
 use super::row::{TABLE, columns, read, read_id};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::{ClaimOutcome, Operation};
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -20,7 +20,7 @@ impl Store {
         holder: &str,
         now_ms: i64,
         until_ms: i64,
-    ) -> StoreResult<ClaimOutcome> {
+    ) -> Result<ClaimOutcome> {
         loop {
             let claim = sql(concat!(
                 "UPDATE sandboxes SET claim_operation = $1, claim_holder = $2, claim_until_ms = $3 \
@@ -42,11 +42,7 @@ impl Store {
         }
     }
 
-    async fn conflicting_claim(
-        &self,
-        id: &SandboxId,
-        now_ms: i64,
-    ) -> StoreResult<Option<ClaimOutcome>> {
+    async fn conflicting_claim(&self, id: &SandboxId, now_ms: i64) -> Result<Option<ClaimOutcome>> {
         let query = sql(
             "SELECT claim_operation, claim_holder, claim_until_ms FROM sandboxes WHERE id = $1",
         )
@@ -70,12 +66,7 @@ impl Store {
     }
 
     /// Extends a claim. Returns false if the holder does not have it any more.
-    pub async fn extend_claim(
-        &self,
-        id: &SandboxId,
-        holder: &str,
-        until_ms: i64,
-    ) -> StoreResult<bool> {
+    pub async fn extend_claim(&self, id: &SandboxId, holder: &str, until_ms: i64) -> Result<bool> {
         let extend =
             sql("UPDATE sandboxes SET claim_until_ms = $1 WHERE id = $2 AND claim_holder = $3")
                 .int(until_ms)
@@ -86,7 +77,7 @@ impl Store {
     }
 
     /// Releases a claim without a change.
-    pub async fn release_claim(&self, id: &SandboxId, holder: &str) -> StoreResult<()> {
+    pub async fn release_claim(&self, id: &SandboxId, holder: &str) -> Result<()> {
         let release = sql("UPDATE sandboxes SET claim_operation = NULL, claim_holder = NULL, claim_until_ms = NULL \
              WHERE id = $1 AND claim_holder = $2")
         .text(id.as_str())
@@ -98,7 +89,7 @@ impl Store {
 
     /// Releases all claims of dead nodes (a holder is `node_id` or `node_id/…`). Returns their sandboxes. By the ids of dead nodes, not of
     /// running ones: a node may have joined since the list was read.
-    pub async fn break_claims(&self, dead_nodes: &[String]) -> StoreResult<Vec<SandboxId>> {
+    pub async fn break_claims(&self, dead_nodes: &[String]) -> Result<Vec<SandboxId>> {
         if dead_nodes.is_empty() {
             return Ok(Vec::new());
         }

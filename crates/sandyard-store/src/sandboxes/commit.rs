@@ -3,7 +3,7 @@
 use sandyard_core::SandboxId;
 
 use super::row::{columns, read};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::events;
 use crate::model::{NewEvent, Sandbox, SandboxPatch, TimerPlan};
 use crate::sql::{Sql, sql};
@@ -23,7 +23,7 @@ impl Store {
         events: &[NewEvent],
         timer: TimerPlan,
         is_last: bool,
-    ) -> StoreResult<Option<Sandbox>> {
+    ) -> Result<Option<Sandbox>> {
         let mut update = patched(sql("UPDATE sandboxes SET version = version + 1"), patch);
         if is_last {
             update =

@@ -3,7 +3,7 @@
 use sandyard_core::{SandboxId, SandboxStatus};
 
 use super::row::{TABLE, columns, read};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::Sandbox;
 use crate::sql::{Record, sql};
 use crate::store::Store;
@@ -12,16 +12,12 @@ const ACTION: &str = "finding a sandbox";
 
 impl Store {
     /// Finds a sandbox by its id.
-    pub async fn sandbox(&self, id: &SandboxId) -> StoreResult<Option<Sandbox>> {
+    pub async fn sandbox(&self, id: &SandboxId) -> Result<Option<Sandbox>> {
         self.sandbox_named(id.as_str()).await
     }
 
     /// Finds a sandbox by id, else by provider's id, else by alias; only one of `owner`, if given. Finds deleted ones only by id.
-    pub async fn find_sandbox(
-        &self,
-        name: &str,
-        owner: Option<&str>,
-    ) -> StoreResult<Option<Sandbox>> {
+    pub async fn find_sandbox(&self, name: &str, owner: Option<&str>) -> Result<Option<Sandbox>> {
         if let Some(sandbox) = self.sandbox_named(name).await?
             && owner.is_none_or(|owner| owner == sandbox.owner)
         {
@@ -44,7 +40,7 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    async fn sandbox_named(&self, id: &str) -> StoreResult<Option<Sandbox>> {
+    async fn sandbox_named(&self, id: &str) -> Result<Option<Sandbox>> {
         let query = sql(concat!(
             "SELECT ",
             columns!(),
@@ -55,7 +51,7 @@ impl Store {
     }
 
     /// Counts the sandboxes of all owners with an alias, without deleted ones.
-    pub async fn count_alias(&self, alias: &str) -> StoreResult<i64> {
+    pub async fn count_alias(&self, alias: &str) -> Result<i64> {
         let query =
             sql("SELECT COUNT(*) AS total FROM sandboxes WHERE status <> 'deleted' AND alias = $1");
         let row = self.db.read_one(ACTION, query.text(alias)).await?;
@@ -67,7 +63,7 @@ impl Store {
     pub async fn count_sandboxes(
         &self,
         location: Option<&str>,
-    ) -> StoreResult<Vec<(SandboxStatus, i64)>> {
+    ) -> Result<Vec<(SandboxStatus, i64)>> {
         let mut query = sql("SELECT status, COUNT(*) AS total FROM sandboxes");
         if let Some(location) = location {
             query = query.add_next(" WHERE location = ").text(location);
@@ -85,7 +81,7 @@ impl Store {
     }
 
     /// Counts sandboxes by provider and status.
-    pub async fn count_by_provider(&self) -> StoreResult<Vec<(String, SandboxStatus, i64)>> {
+    pub async fn count_by_provider(&self) -> Result<Vec<(String, SandboxStatus, i64)>> {
         let query = sql(
             "SELECT provider, status, COUNT(*) AS total FROM sandboxes GROUP BY provider, status",
         );

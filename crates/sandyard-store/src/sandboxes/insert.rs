@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::row::{columns, read_id};
 use crate::db::{Engine, Tx};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::events;
 use crate::model::{Idempotency, InsertOutcome, NewEvent, NewSandbox, Operation, TimerPlan};
 use crate::sql::{Record, Sql, sql};
@@ -22,7 +22,7 @@ impl Store {
         quota: Option<i64>,
         event: &NewEvent,
         timer: TimerPlan,
-    ) -> StoreResult<InsertOutcome> {
+    ) -> Result<InsertOutcome> {
         let mut writer = self.db.writer("inserting a sandbox").await?;
         let mut tx = writer.begin().await?;
         self.lock_owner(&mut tx, &new.sandbox.owner).await?;
@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// Serialises the inserts of one owner. SQLite serialises all transactions.
-    pub(crate) async fn lock_owner(&self, tx: &mut Tx<'_>, owner: &str) -> StoreResult<()> {
+    pub(crate) async fn lock_owner(&self, tx: &mut Tx<'_>, owner: &str) -> Result<()> {
         if self.db.engine() == Engine::Postgres {
             // A row that does not exist cannot be locked.
             let lock = sql("SELECT pg_advisory_xact_lock($1)").int(owner_lock(owner));
@@ -59,7 +59,7 @@ async fn conflict(
     new: &NewSandbox,
     idempotency: Option<&Idempotency>,
     quota: Option<i64>,
-) -> StoreResult<Option<InsertOutcome>> {
+) -> Result<Option<InsertOutcome>> {
     let alias = new.sandbox.alias.as_deref();
     if idempotency.is_none() && alias.is_none() && quota.is_none() {
         return Ok(None);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::row::{columns, read};
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::model::{Page, Sandbox, SandboxFilter};
 use crate::sql::{Record, Sql, json_pair, json_value, sql};
 use crate::store::Store;
@@ -13,7 +13,7 @@ const MAX_LIMIT: usize = 1000;
 
 impl Store {
     /// Lists sandboxes, the newest first unless the filter says otherwise.
-    pub async fn list_sandboxes(&self, filter: &SandboxFilter) -> StoreResult<Page<Sandbox>> {
+    pub async fn list_sandboxes(&self, filter: &SandboxFilter) -> Result<Page<Sandbox>> {
         let limit = match filter.limit {
             0 => MAX_LIMIT,
             limit => limit.min(MAX_LIMIT),
@@ -33,7 +33,7 @@ impl Store {
             .iter()
             .take(limit)
             .map(read)
-            .collect::<StoreResult<Vec<_>>>()?;
+            .collect::<Result<Vec<_>>>()?;
         let next = items.last().filter(|_| has_more).map(cursor);
         let mut items = items;
         // The database searches for the text of a pair, which may also be part of another one.
@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Counts sandboxes. Ignores the filter's cursor and limit.
-    pub async fn count_matching(&self, filter: &SandboxFilter) -> StoreResult<i64> {
+    pub async fn count_matching(&self, filter: &SandboxFilter) -> Result<i64> {
         let query = filtered(sql("SELECT COUNT(*) FROM sandboxes WHERE "), filter);
         let rows = self.db.read("counting sandboxes", query).await?;
         let count = rows.first().map(|row| Record::first_int("sandboxes", row));
@@ -104,7 +104,7 @@ fn filtered(mut query: Sql, filter: &SandboxFilter) -> Sql {
 }
 
 /// Continues after an earlier page.
-fn after_cursor(query: Sql, filter: &SandboxFilter) -> StoreResult<Sql> {
+fn after_cursor(query: Sql, filter: &SandboxFilter) -> Result<Sql> {
     let Some(text) = &filter.cursor else {
         return Ok(query);
     };
@@ -126,7 +126,7 @@ fn cursor(last: &Sandbox) -> String {
     format!("{}-{}", last.created_ms, last.id)
 }
 
-fn read_cursor(text: &str) -> StoreResult<(i64, &str)> {
+fn read_cursor(text: &str) -> Result<(i64, &str)> {
     text.rsplit_once('-')
         .and_then(|(created_ms, id)| Some((created_ms.parse().ok()?, id)))
         .ok_or_else(|| StoreError::BadCursor {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sandyard_core::SandboxId;
 
 use super::row::{TABLE, read_id};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
@@ -14,7 +14,7 @@ const CHUNK: usize = 1000;
 
 impl Store {
     /// Sets activity that lies in the future to now, because the clock was set back.
-    pub async fn rewind_activity(&self, now_ms: i64) -> StoreResult<()> {
+    pub async fn rewind_activity(&self, now_ms: i64) -> Result<()> {
         let rewind = sql("UPDATE sandboxes SET last_activity_ms = $1 WHERE last_activity_ms > $1")
             .int(now_ms)
             .repeatable();
@@ -25,7 +25,7 @@ impl Store {
     }
 
     /// Records when sandboxes were last used. Never sets a time back.
-    pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
+    pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> Result<()> {
         let mut latest = BTreeMap::new();
         for (id, at_ms) in used {
             let latest_ms = latest.entry(id).or_insert(*at_ms);
@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// Lists the sandboxes of a location that have no timer, not even a dead one.
-    pub async fn sandboxes_without_timer(&self, location: &str) -> StoreResult<Vec<SandboxId>> {
+    pub async fn sandboxes_without_timer(&self, location: &str) -> Result<Vec<SandboxId>> {
         let query = sql("SELECT id FROM sandboxes WHERE location = $1 AND status <> 'deleted' \
              AND NOT EXISTS (SELECT 1 FROM timers WHERE topic = 'sandbox' AND subject = sandboxes.id)")
         .text(location);
@@ -70,12 +70,7 @@ impl Store {
     }
 
     /// Frees an idempotency key whose create failed.
-    pub async fn forget_idempotency(
-        &self,
-        owner: &str,
-        key: &str,
-        id: &SandboxId,
-    ) -> StoreResult<()> {
+    pub async fn forget_idempotency(&self, owner: &str, key: &str, id: &SandboxId) -> Result<()> {
         let forget =
             sql("DELETE FROM idempotency WHERE owner = $1 AND idem_key = $2 AND sandbox_id = $3")
                 .text(owner)
@@ -89,7 +84,7 @@ impl Store {
 
     /// Deletes sessions and keys that were revoked before a time, and keys that expired before it. Returns the number of rows.
     /// [`Self::purge_history`] deletes expired sessions.
-    pub async fn purge_access(&self, before_ms: i64) -> StoreResult<u64> {
+    pub async fn purge_access(&self, before_ms: i64) -> Result<u64> {
         const ACTION: &str = "deleting old sessions and keys";
         let sessions = sql("DELETE FROM sessions WHERE revoked_ms < $1");
         let sessions = self
@@ -106,7 +101,7 @@ impl Store {
 
     /// Deletes the rows of sandboxes that were deleted before a time (their events stay), and older idempotency keys. Returns the number of
     /// sandboxes.
-    pub async fn purge_deleted(&self, before_ms: i64) -> StoreResult<u64> {
+    pub async fn purge_deleted(&self, before_ms: i64) -> Result<u64> {
         const ACTION: &str = "deleting the rows of deleted sandboxes";
         let keys = sql("DELETE FROM idempotency WHERE created_ms < $1").int(before_ms);
         self.db.execute(ACTION, keys.repeatable()).await?;

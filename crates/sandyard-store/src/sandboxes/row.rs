@@ -3,7 +3,7 @@
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
 
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::model::Sandbox;
 use crate::sql::Record;
 
@@ -21,7 +21,7 @@ pub(super) use columns;
 pub(super) const TABLE: &str = "sandboxes";
 
 /// Reads a row of [`columns`].
-pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
+pub(super) fn read(row: &AnyRow) -> Result<Sandbox> {
     let record = Record::new(TABLE, row);
     let claim = match record.maybe_text("claim_holder")? {
         Some(holder) => Some((
@@ -68,7 +68,7 @@ pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
 }
 
 /// Reads a sandbox's id.
-pub(super) fn read_id(text: String) -> StoreResult<SandboxId> {
+pub(super) fn read_id(text: String) -> Result<SandboxId> {
     text.parse().map_err(|error| StoreError::Corrupt {
         table: TABLE,
         detail: format!("`id`: {error}"),

@@ -6,16 +6,16 @@
 //! failed to update Redis queries the database until it has filled the index. Requires Redis 6.2; an older version counts as unreachable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Pipeline, RedisResult, Script};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::address::without_secrets;
-use crate::error::{StoreError, StoreResult};
+use crate::error::{Result, StoreError};
 use crate::store::Store;
 use crate::timer_rows::TimerEntry;
 
@@ -77,7 +77,7 @@ pub(super) struct Correction<'a> {
 }
 
 impl Index {
-    pub(super) async fn open(url: &str, store: &Store) -> StoreResult<Self> {
+    pub(super) async fn open(url: &str, store: &Store) -> Result<Self> {
         let bad = |error: redis::RedisError| StoreError::BadUrl {
             url: without_secrets(url),
             detail: error.to_string(),
@@ -174,7 +174,7 @@ impl Index {
     }
 
     /// Fills the index with timers that are due soon, and marks it as filled.
-    pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> StoreResult<()> {
+    pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> Result<()> {
         // Cleared first: an update that fails during the fill counts again.
         let was_incomplete = self.is_incomplete.swap(false, Ordering::SeqCst);
         let filled = self.try_fill(store, now_ms).await;
@@ -184,7 +184,7 @@ impl Index {
         filled.map(drop)
     }
 
-    async fn try_fill(&self, store: &Store, now_ms: i64) -> StoreResult<bool> {
+    async fn try_fill(&self, store: &Store, now_ms: i64) -> Result<bool> {
         let entries = store
             .timers_before(now_ms.saturating_add(AHEAD_MS), MAX_FILL)
             .await?;
@@ -265,10 +265,7 @@ impl Index {
     }
 
     fn is_backing_off(&self) -> bool {
-        let backoff_until = self
-            .backoff_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let backoff_until = self.backoff_until.lock();
         backoff_until.is_some_and(|until| Instant::now() < until)
     }
 
@@ -277,10 +274,7 @@ impl Index {
         &self,
         answer: Result<RedisResult<T>, tokio::time::error::Elapsed>,
     ) -> Option<T> {
-        let mut backoff_until = self
-            .backoff_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut backoff_until = self.backoff_until.lock();
         let cause = match answer {
             Ok(Ok(answer)) => {
                 if backoff_until.take().is_some() {

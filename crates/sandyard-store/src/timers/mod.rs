@@ -15,7 +15,7 @@ use sandyard_core::clock::millis;
 use tokio::sync::Notify;
 
 use self::index::{Correction, Due, Index};
-use crate::error::StoreResult;
+use crate::error::Result;
 use crate::model::Timer;
 use crate::store::Store;
 use crate::timer_rows::TimerEntry;
@@ -55,7 +55,7 @@ impl fmt::Debug for Timers {
 
 impl Timers {
     /// The queue of `store`, with Redis if a URL is given. An unreachable Redis is not an error: the database is queried until it is back.
-    pub async fn open(store: Store, redis_url: Option<&str>, clock: Clock) -> StoreResult<Self> {
+    pub async fn open(store: Store, redis_url: Option<&str>, clock: Clock) -> Result<Self> {
         let index = match redis_url {
             Some(url) => Some(Index::open(url, &store).await?),
             None => None,
@@ -80,13 +80,7 @@ impl Timers {
     }
 
     /// Sets a timer, and replaces one with the same topic and subject.
-    pub async fn set(
-        &self,
-        topic: &str,
-        subject: &str,
-        location: &str,
-        due_ms: i64,
-    ) -> StoreResult<()> {
+    pub async fn set(&self, topic: &str, subject: &str, location: &str, due_ms: i64) -> Result<()> {
         self.inner
             .store
             .set_timer(topic, subject, location, due_ms)
@@ -96,7 +90,7 @@ impl Timers {
     }
 
     /// Removes a timer. Its entry in Redis is removed when it would have been due.
-    pub async fn clear(&self, topic: &str, subject: &str) -> StoreResult<()> {
+    pub async fn clear(&self, topic: &str, subject: &str) -> Result<()> {
         self.inner.store.clear_timer(topic, subject).await
     }
 
@@ -121,7 +115,7 @@ impl Timers {
         holder: &str,
         lease: Duration,
         limit: usize,
-    ) -> StoreResult<Vec<Timer>> {
+    ) -> Result<Vec<Timer>> {
         let claimed = self.try_claim(locations, holder, lease, limit).await;
         self.inner
             .has_failed
@@ -135,7 +129,7 @@ impl Timers {
         holder: &str,
         lease: Duration,
         limit: usize,
-    ) -> StoreResult<Vec<Timer>> {
+    ) -> Result<Vec<Timer>> {
         let store = &self.inner.store;
         let now_ms = self.inner.clock.now_ms();
         let until_ms = now_ms.saturating_add(millis(lease));
@@ -175,7 +169,7 @@ impl Timers {
     }
 
     /// Corrects the candidates in Redis from the database: claimed until the end of a lease, moved, or deleted.
-    async fn correct(&self, index: &Index, candidates: &[TimerEntry]) -> StoreResult<()> {
+    async fn correct(&self, index: &Index, candidates: &[TimerEntry]) -> Result<()> {
         let current = self.inner.store.timers_among(candidates).await?;
         let corrections = candidates.iter().map(|candidate| Correction {
             seen: candidate,
@@ -194,14 +188,14 @@ impl Timers {
 
     /// Completes a claimed timer. Returns false, and changes nothing, if it was set again, or claimed by another server after the lease
     /// ended.
-    pub async fn complete(&self, timer: &Timer) -> StoreResult<bool> {
+    pub async fn complete(&self, timer: &Timer) -> Result<bool> {
         let is_done = self.inner.store.complete_timer(timer).await?;
         self.update_index(timer, is_done, None).await;
         Ok(is_done)
     }
 
     /// Schedules another attempt of a claimed timer at `due_ms`, unless it was set again or claimed by another server.
-    pub async fn retry(&self, timer: &Timer, due_ms: i64, error: &str) -> StoreResult<()> {
+    pub async fn retry(&self, timer: &Timer, due_ms: i64, error: &str) -> Result<()> {
         let is_done = self.inner.store.retry_timer(timer, due_ms, error).await?;
         self.update_index(timer, is_done, Some(due_ms)).await;
         if is_done {
@@ -211,21 +205,16 @@ impl Timers {
     }
 
     /// Postpones a claimed timer whose time has not come. This is not a failure, so its attempts start again. A newer schedule stays.
-    pub async fn postpone(&self, timer: &Timer, due_ms: i64) -> StoreResult<()> {
+    pub async fn postpone(&self, timer: &Timer, due_ms: i64) -> Result<()> {
         self.reschedule(timer, due_ms, None).await
     }
 
     /// Postpones a claimed timer because of an outage, which does not count as an attempt.
-    pub async fn postpone_for_outage(
-        &self,
-        timer: &Timer,
-        due_ms: i64,
-        error: &str,
-    ) -> StoreResult<()> {
+    pub async fn postpone_for_outage(&self, timer: &Timer, due_ms: i64, error: &str) -> Result<()> {
         self.reschedule(timer, due_ms, Some(error)).await
     }
 
-    async fn reschedule(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> StoreResult<()> {
+    async fn reschedule(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> Result<()> {
         let store = &self.inner.store;
         let is_done = store.postpone_timer(timer, due_ms, error).await?;
         self.update_index(timer, is_done, Some(due_ms)).await;
@@ -236,7 +225,7 @@ impl Timers {
     }
 
     /// Marks a claimed timer as dead, unless it was set again or claimed by another server.
-    pub async fn mark_dead(&self, timer: &Timer, error: &str) -> StoreResult<()> {
+    pub async fn mark_dead(&self, timer: &Timer, error: &str) -> Result<()> {
         let is_done = self.inner.store.mark_timer_dead(timer, error).await?;
         self.update_index(timer, is_done, None).await;
         Ok(())
@@ -260,12 +249,12 @@ impl Timers {
     }
 
     /// Lists dead timers.
-    pub async fn dead(&self) -> StoreResult<Vec<Timer>> {
+    pub async fn dead(&self) -> Result<Vec<Timer>> {
         self.inner.store.dead_timers().await
     }
 
     /// Revives a dead timer now. Returns false if there is none.
-    pub async fn revive(&self, topic: &str, subject: &str) -> StoreResult<bool> {
+    pub async fn revive(&self, topic: &str, subject: &str) -> Result<bool> {
         let now_ms = self.inner.clock.now_ms();
         let location = self
             .inner
@@ -279,7 +268,7 @@ impl Timers {
     }
 
     /// Revives all dead timers of a location that were last due before a time. Returns how many.
-    pub async fn revive_all(&self, location: &str, before_ms: i64) -> StoreResult<usize> {
+    pub async fn revive_all(&self, location: &str, before_ms: i64) -> Result<usize> {
         let now_ms = self.inner.clock.now_ms();
         let store = &self.inner.store;
         let revived = store.revive_timers(location, before_ms, now_ms).await?;

@@ -9,7 +9,7 @@ use rustix::fs::{FileType as Kind, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
 
 use super::{Change, ChangeKind, Diff, DiffOptions, FileType};
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::merged::{MergedDir, MergedEntry};
 use crate::overlay;
 use crate::tree::{Tree, for_each_name, stat_entry};
@@ -84,7 +84,7 @@ pub(super) fn walk(
     layers: &[Tree],
     target: &Path,
     changes: &mut Changes,
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let mut walker = Walker {
         upper,
         layers,

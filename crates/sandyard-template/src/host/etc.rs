@@ -12,7 +12,7 @@ use super::users::{Accounts, SUDOERS};
 use crate::budget::{Budget, Limits};
 use crate::build::{Builder, Owner, ROOT};
 use crate::copy::{Owners, Rules, copy_tree};
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::tree::{Tree, names};
 use crate::xattr::Origin;
 
@@ -22,8 +22,11 @@ const LIMITS: Limits = Limits {
     bytes: 512 << 20,
 };
 
+/// Lets `pip install` work where the system manages Python.
+pub(crate) const PIP_CONF: &str = include_str!("skel/pip.conf");
+
 /// Files of our own: name, text.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("bash.bashrc", include_str!("skel/bash.bashrc")),
     ("environment", include_str!("skel/environment")),
     ("fstab", ""),
@@ -31,6 +34,7 @@ const FILES: [(&str, &str); 12] = [
     ("hosts", include_str!("skel/hosts")),
     ("machine-id", ""), // empty: each sandbox looks like a first boot
     ("nsswitch.conf", include_str!("skel/nsswitch.conf")),
+    ("pip.conf", PIP_CONF),
     ("profile", include_str!("skel/profile")),
     ("resolv.conf", "nameserver 127.0.0.1\n"),
     ("default/locale", "LANG=C.UTF-8\n"),
@@ -46,11 +50,7 @@ const FALLBACKS: [(&str, &str); 3] = [
 ];
 
 /// Fills `/etc` of the root layer.
-pub(super) fn fill(
-    build: &mut Builder<'_>,
-    root: &Tree,
-    options: &HostOptions,
-) -> Result<(), TemplateError> {
+pub(super) fn fill(build: &mut Builder<'_>, root: &Tree, options: &HostOptions) -> Result<()> {
     build.dir("etc", 0o755, ROOT)?;
     copy_allowed(build, root, options)?;
     for (name, text) in FALLBACKS {
@@ -70,7 +70,7 @@ pub(super) fn fill(
     pam(build, options)
 }
 
-fn accounts(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), TemplateError> {
+fn accounts(build: &mut Builder<'_>, options: &HostOptions) -> Result<()> {
     let read = |name: &str| {
         let bytes = fs::read(options.host("etc").join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -88,7 +88,7 @@ fn accounts(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), Templa
 }
 
 /// Lets `user` become root: users of a sandbox are root inside anyway.
-fn pam(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), TemplateError> {
+fn pam(build: &mut Builder<'_>, options: &HostOptions) -> Result<()> {
     if !has_pam(options) {
         return Ok(());
     }
@@ -128,11 +128,7 @@ fn has_pam(options: &HostOptions) -> bool {
     dirs.iter().any(|dir| dir.join("pam_permit.so").exists())
 }
 
-fn copy_allowed(
-    build: &mut Builder<'_>,
-    root: &Tree,
-    options: &HostOptions,
-) -> Result<(), TemplateError> {
+fn copy_allowed(build: &mut Builder<'_>, root: &Tree, options: &HostOptions) -> Result<()> {
     let etc = options.host("etc");
     for (path, rule) in sources(options) {
         copy_one(build, root, &etc, &path, rule)?;
@@ -161,7 +157,7 @@ fn copy_one(
     etc: &Path,
     path: &Path,
     rule: &'static Rule,
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let source = etc.join(path);
     let path_inside = Path::new("/etc").join(path);
     let Ok(stat) = lstat(&source) else {
@@ -197,7 +193,7 @@ pub(super) fn copy_dir(
     source: &Path,
     path_inside: &Path,
     except: &'static [&'static str],
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let from = Tree::open(source)?;
     let to = root.subtree(path_inside)?;
     let admit = |rel: &Path, stat: &Stat, link: Option<&[u8]>| {

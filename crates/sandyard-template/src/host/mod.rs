@@ -8,7 +8,7 @@
 //! ```
 //! It is looked up each time a sandbox is made, so the usual answer costs some stat calls: see `fingerprint.rs`.
 
-mod etc;
+pub(crate) mod etc;
 mod etc_allowlist;
 mod fingerprint;
 mod parts;
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(crate) use fingerprint::Fingerprint;
 
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::Result;
 use crate::manifest::{FORMAT, Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::store::{Replace, Store, unix_ms};
 
@@ -68,7 +68,7 @@ impl Store {
     ///
     /// # Errors
     /// When the host cannot be read or the store not be written.
-    pub fn host_template(&self, options: &HostOptions) -> Result<Template, TemplateError> {
+    pub fn host_template(&self, options: &HostOptions) -> Result<Template> {
         if let Some(template) = self.current_host_template(options)? {
             return Ok(template);
         }
@@ -81,10 +81,7 @@ impl Store {
     }
 
     /// The template as it is, if it is current.
-    fn current_host_template(
-        &self,
-        options: &HostOptions,
-    ) -> Result<Option<Template>, TemplateError> {
+    fn current_host_template(&self, options: &HostOptions) -> Result<Option<Template>> {
         let Some(manifest) = self.manifest(HOST_TEMPLATE)? else {
             return Ok(None);
         };
@@ -109,7 +106,7 @@ impl Store {
         Ok(current.then(|| manifest.resolve(self.layers_dir())))
     }
 
-    fn build_host_template(&self, options: &HostOptions) -> Result<Template, TemplateError> {
+    fn build_host_template(&self, options: &HostOptions) -> Result<Template> {
         // Taken before anything is read: what changes meanwhile makes the result stale, not wrong for ever.
         let fingerprint = Fingerprint::take(options);
         let tops = parts::find(options);

@@ -4,7 +4,7 @@ use super::parts::Tops;
 use super::users::USER_ID;
 use super::{HostOptions, etc};
 use crate::build::{Builder, Owner, ROOT};
-use crate::error::TemplateError;
+use crate::error::Result;
 use crate::tree::Tree;
 
 /// Who works in sandboxes.
@@ -38,13 +38,14 @@ const DIRECTORIES: [(&str, u32, Owner); 23] = [
 ];
 
 /// Fills the layer.
-pub(super) fn fill(root: &Tree, options: &HostOptions, tops: &Tops) -> Result<(), TemplateError> {
+pub(super) fn fill(root: &Tree, options: &HostOptions, tops: &Tops) -> Result<()> {
     let mut build = Builder::new(root, options.owners);
     for (path, mode, owner) in DIRECTORIES {
         build.dir(path, mode, owner)?;
     }
     build.link("var/run", "/run")?;
     build.link("var/lock", "/run/lock")?;
+    build.link("home/user/workspace", "/workspace")?;
     for part in &tops.parts {
         // Only mount points directly below the root: those deeper lie in another part, which has them.
         let name = part.target.strip_prefix("/").unwrap_or(&part.target);

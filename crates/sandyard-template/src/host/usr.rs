@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{HostOptions, etc};
 use crate::build::{Builder, ROOT};
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::layer::NewLayer;
 use crate::overlay;
 use crate::xattr;
@@ -14,7 +14,7 @@ use crate::xattr;
 pub(super) const LOCAL_ETC: &str = "usr/local/etc";
 
 /// Fills the layer; false when there is nothing to put in.
-pub(super) fn fill(layer: &NewLayer, options: &HostOptions) -> Result<bool, TemplateError> {
+pub(super) fn fill(layer: &NewLayer, options: &HostOptions) -> Result<bool> {
     let root = layer.tree()?;
     let mut build = Builder::new(&root, options.owners);
     let mut filled = false;
@@ -55,7 +55,7 @@ pub(super) fn needs_python(options: &HostOptions) -> bool {
     has("usr/bin/python3") && !has("usr/bin/python") && !has("usr/local/bin/python")
 }
 
-fn hide_below(layer: &NewLayer) -> Result<(), TemplateError> {
+fn hide_below(layer: &NewLayer) -> Result<()> {
     let path = layer.tree_path().join("local/etc");
     let hiding = || format!("hide what is below `{}`", path.display());
     let dir = std::fs::File::open(&path).operation(hiding)?;

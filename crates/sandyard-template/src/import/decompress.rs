@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result, TemplateError};
 
 /// Most memory a decompressor may ask for: what `xz -9` and `zstd --ultra` need, with room; a header can ask for 4 GiB.
 const MAX_WINDOW: u64 = 256 << 20;
@@ -20,7 +20,7 @@ const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const BZIP2: &[u8] = b"BZh";
 
 /// Reads the beginning and returns a reader of the plain bytes.
-pub(super) fn open<'a>(mut reader: impl Read + 'a) -> Result<Box<dyn Read + 'a>, TemplateError> {
+pub(super) fn open<'a>(mut reader: impl Read + 'a) -> Result<Box<dyn Read + 'a>> {
     let mut magic = Vec::with_capacity(6);
     (&mut reader)
         .take(6)

@@ -1,6 +1,6 @@
 //! One 512-byte header block of a tar archive, as bytes and numbers. Fields as in POSIX `pax`, with GNU's additions.
 
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 
 /// Everything in a tar archive comes in blocks of this size.
 pub(super) const BLOCK: usize = 512;
@@ -19,7 +19,7 @@ pub(super) struct Extent {
 
 impl<'a> Header<'a> {
     /// Takes a block; `None` for the block of zeros that ends an archive.
-    pub(super) fn parse(block: &'a [u8; BLOCK]) -> Result<Option<Self>, TemplateError> {
+    pub(super) fn parse(block: &'a [u8; BLOCK]) -> Result<Option<Self>> {
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -61,49 +61,46 @@ impl<'a> Header<'a> {
         text(&self.block[157..257]).to_vec()
     }
 
-    pub(super) fn mode(&self) -> Result<u32, TemplateError> {
+    pub(super) fn mode(&self) -> Result<u32> {
         // Some writers leave type bits in.
         Ok((number(&self.block[100..108])? & 0o7777) as u32)
     }
 
-    pub(super) fn uid(&self) -> Result<u32, TemplateError> {
+    pub(super) fn uid(&self) -> Result<u32> {
         Ok(id(number(&self.block[108..116])?))
     }
 
-    pub(super) fn gid(&self) -> Result<u32, TemplateError> {
+    pub(super) fn gid(&self) -> Result<u32> {
         Ok(id(number(&self.block[116..124])?))
     }
 
-    pub(super) fn size(&self) -> Result<u64, TemplateError> {
+    pub(super) fn size(&self) -> Result<u64> {
         size(&self.block[124..136])
     }
 
-    pub(super) fn mtime(&self) -> Result<i64, TemplateError> {
+    pub(super) fn mtime(&self) -> Result<i64> {
         number(&self.block[136..148])
     }
 
     /// Extents in the header of a GNU sparse file, and whether blocks of more follow.
-    pub(super) fn gnu_extents(&self, into: &mut Vec<Extent>) -> Result<bool, TemplateError> {
+    pub(super) fn gnu_extents(&self, into: &mut Vec<Extent>) -> Result<bool> {
         extents(&self.block[386..482], into)?;
         Ok(self.block[482] != 0)
     }
 
     /// Size of a GNU sparse file with its holes.
-    pub(super) fn gnu_real_size(&self) -> Result<u64, TemplateError> {
+    pub(super) fn gnu_real_size(&self) -> Result<u64> {
         size(&self.block[483..495])
     }
 }
 
 /// Extents in one block that follows the header of a GNU sparse file, and whether there is another.
-pub(super) fn more_gnu_extents(
-    block: &[u8; BLOCK],
-    into: &mut Vec<Extent>,
-) -> Result<bool, TemplateError> {
+pub(super) fn more_gnu_extents(block: &[u8; BLOCK], into: &mut Vec<Extent>) -> Result<bool> {
     extents(&block[0..504], into)?;
     Ok(block[504] != 0)
 }
 
-fn extents(bytes: &[u8], into: &mut Vec<Extent>) -> Result<(), TemplateError> {
+fn extents(bytes: &[u8], into: &mut Vec<Extent>) -> Result<()> {
     for pair in bytes.chunks_exact(24) {
         if pair[0] == 0 {
             break;
@@ -127,12 +124,12 @@ pub(super) fn id(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-fn size(field: &[u8]) -> Result<u64, TemplateError> {
+fn size(field: &[u8]) -> Result<u64> {
     u64::try_from(number(field)?).map_err(|_| TemplateError::archive("a size is negative"))
 }
 
 /// Octal digits, or with the highest bit set GNU's big-endian binary.
-fn number(field: &[u8]) -> Result<i64, TemplateError> {
+fn number(field: &[u8]) -> Result<i64> {
     let bad = || TemplateError::archive("a number in a header is none");
     if field[0] & 0x80 != 0 {
         // Two's complement over the whole field but the marker bit.

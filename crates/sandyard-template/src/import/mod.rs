@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::budget::{Budget, Counts, Limits, Progress};
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::Result;
 use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::Tree;
@@ -83,14 +83,14 @@ impl Store {
     /// Makes template `name` of the directory tree at `dir`. Other file systems mounted in it are left out.
     ///
     /// # Errors
-    /// By name ([`TemplateError::BadName`], [`TemplateError::Exists`]), size ([`TemplateError::LimitExceeded`]) or what
+    /// By name ([`TemplateError::BadName`](crate::TemplateError::BadName), [`TemplateError::Exists`](crate::TemplateError::Exists)), size ([`TemplateError::LimitExceeded`](crate::TemplateError::LimitExceeded)) or what
     /// the system refused. Nothing is left behind.
     pub fn import_tree(
         &self,
         name: &str,
         dir: &Path,
         options: ImportOptions<'_>,
-    ) -> Result<Imported, TemplateError> {
+    ) -> Result<Imported> {
         let source = Tree::open(dir)?;
         let owners = options.owners;
         self.import(name, options, |root, budget| {
@@ -101,13 +101,13 @@ impl Store {
     /// Makes template `name` of a tar archive: plain, or compressed with gzip, zstd or xz, whatever its name says.
     ///
     /// # Errors
-    /// As of [`Store::import_tree`], and [`TemplateError::BadArchive`].
+    /// As of [`Store::import_tree`], and [`TemplateError::BadArchive`](crate::TemplateError::BadArchive).
     pub fn import_tar(
         &self,
         name: &str,
         reader: impl Read,
         options: ImportOptions<'_>,
-    ) -> Result<Imported, TemplateError> {
+    ) -> Result<Imported> {
         let owners = options.owners;
         self.import(name, options, |root, budget| {
             let mut plain = decompress::open(reader)?;
@@ -120,8 +120,8 @@ impl Store {
         &self,
         name: &str,
         options: ImportOptions<'_>,
-        fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<(), TemplateError>,
-    ) -> Result<Imported, TemplateError> {
+        fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<()>,
+    ) -> Result<Imported> {
         let replace = if options.replace {
             Replace::Yes
         } else {

@@ -1,7 +1,7 @@
 //! Extended headers: `length key=value` lines that replace and add to what a header block can say.
 
 use super::header::Extent;
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::tree::MAX_PATH_BYTES;
 use crate::xattr::MAX_VALUE;
 
@@ -37,7 +37,7 @@ pub(super) struct Sparse {
 
 impl Extended {
     /// Adds the records of one extended header.
-    pub(super) fn add(&mut self, mut bytes: &[u8]) -> Result<(), TemplateError> {
+    pub(super) fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (key, value, rest) = record(bytes)?;
             self.set(key, value)?;
@@ -46,7 +46,7 @@ impl Extended {
         Ok(())
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), TemplateError> {
+    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match key {
             b"path" => self.path = Some(name(value)?),
             b"linkpath" => self.link = Some(name(value)?),
@@ -81,7 +81,7 @@ impl Extended {
         Ok(())
     }
 
-    fn add_xattr(&mut self, attribute: &[u8], value: &[u8]) -> Result<(), TemplateError> {
+    fn add_xattr(&mut self, attribute: &[u8], value: &[u8]) -> Result<()> {
         if attribute.contains(&0) || value.len() > MAX_VALUE || self.xattrs.len() >= MAX_XATTRS {
             return Err(TemplateError::archive(
                 "extended attributes are too large or too many",
@@ -96,7 +96,7 @@ impl Extended {
 type Record<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 /// Splits off the first record: `LENGTH KEY=VALUE\n`, the length counting all of it.
-fn record(bytes: &[u8]) -> Result<Record<'_>, TemplateError> {
+fn record(bytes: &[u8]) -> Result<Record<'_>> {
     let bad = || TemplateError::archive("an extended header is damaged");
     let space = bytes
         .iter()
@@ -115,14 +115,14 @@ fn record(bytes: &[u8]) -> Result<Record<'_>, TemplateError> {
     Ok((&content[..equals], &content[equals + 1..], &bytes[length..]))
 }
 
-fn name(value: &[u8]) -> Result<Vec<u8>, TemplateError> {
+fn name(value: &[u8]) -> Result<Vec<u8>> {
     if value.contains(&0) || value.len() > MAX_PATH_BYTES {
         return Err(TemplateError::archive("a name is too long or holds a NUL"));
     }
     Ok(value.to_vec())
 }
 
-pub(super) fn decimal(value: &[u8]) -> Result<u64, TemplateError> {
+pub(super) fn decimal(value: &[u8]) -> Result<u64> {
     let digits = std::str::from_utf8(value)
         .ok()
         .filter(|text| !text.starts_with('+'));
@@ -134,7 +134,7 @@ pub(super) fn decimal(value: &[u8]) -> Result<u64, TemplateError> {
 }
 
 /// Seconds, with sign and fraction, as seconds and nanoseconds after them.
-fn time(value: &[u8]) -> Result<(i64, i64), TemplateError> {
+fn time(value: &[u8]) -> Result<(i64, i64)> {
     let bad = || TemplateError::archive("a time in an extended header is none");
     let text = std::str::from_utf8(value).map_err(|_| bad())?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -157,7 +157,7 @@ fn time(value: &[u8]) -> Result<(i64, i64), TemplateError> {
     Ok((seconds, nanoseconds))
 }
 
-fn map(value: &[u8]) -> Result<Vec<Extent>, TemplateError> {
+fn map(value: &[u8]) -> Result<Vec<Extent>> {
     let mut extents = Vec::new();
     let mut numbers = value.split(|byte| *byte == b',');
     while let Some(offset) = numbers.next() {
@@ -170,7 +170,7 @@ fn map(value: &[u8]) -> Result<Vec<Extent>, TemplateError> {
 }
 
 /// Adds an extent within bounds.
-pub(super) fn push(extents: &mut Vec<Extent>, extent: Extent) -> Result<(), TemplateError> {
+pub(super) fn push(extents: &mut Vec<Extent>, extent: Extent) -> Result<()> {
     if extents.len() >= MAX_EXTENTS {
         return Err(TemplateError::archive("a sparse file has too many pieces"));
     }

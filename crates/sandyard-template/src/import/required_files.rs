@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::build::{Builder, Owner, ROOT};
 use crate::copy::Owners;
-use crate::error::TemplateError;
+use crate::error::Result;
+use crate::host::etc::PIP_CONF;
 use crate::host::users::{self, USER};
 use crate::tree::Tree;
 
@@ -22,10 +23,7 @@ pub(super) struct Requirements<'a> {
 }
 
 /// Adds what is missing and does not change what exists.
-pub(super) fn add_required_files(
-    root: &Tree,
-    requirements: &Requirements<'_>,
-) -> Result<(), TemplateError> {
+pub(super) fn add_required_files(root: &Tree, requirements: &Requirements<'_>) -> Result<()> {
     let mut build = Builder::new(root, requirements.owners);
     // The engine mounts over these, so they must not be links.
     for path in ["dev", "proc", "sys"] {
@@ -54,13 +52,16 @@ pub(super) fn add_required_files(
         if !build.exists("workspace") {
             build.dir("workspace", 0o755, owner)?;
         }
+        if !build.exists("etc/pip.conf") {
+            build.file("etc/pip.conf", PIP_CONF, 0o644, ROOT)?;
+        }
         allow_sudo(&mut build, requirements.shim)?;
     }
     Ok(())
 }
 
 /// Adds the account unless it exists. Returns its ids.
-fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
+fn add_user(build: &mut Builder<'_>) -> Result<Owner> {
     let mut passwd = build.read("etc/passwd", MAX_BYTES)?.unwrap_or_default();
     let mut group = build.read("etc/group", MAX_BYTES)?.unwrap_or_default();
     if let Some(owner) = find_account(&passwd) {
@@ -97,7 +98,7 @@ fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
     Ok(owner)
 }
 
-fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> {
+fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<()> {
     if build.exists("home/user") {
         return Ok(());
     }
@@ -105,6 +106,7 @@ fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> 
         build.dir("home", 0o755, ROOT)?;
     }
     build.dir("home/user", 0o755, owner)?;
+    build.link("home/user/workspace", "/workspace")?;
     for name in [".bashrc", ".profile"] {
         if let Some(text) = build.read(&format!("etc/skel/{name}"), MAX_BYTES)? {
             build.file(&format!("home/user/{name}"), text, 0o644, owner)?;
@@ -114,7 +116,7 @@ fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<(), TemplateError> 
 }
 
 /// Lets `user` become root without a password, by the root's own `sudo` or by ours.
-fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<(), TemplateError> {
+fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<()> {
     let has_sudo = ["usr/bin/sudo", "bin/sudo", "usr/local/bin/sudo"]
         .iter()
         .any(|path| build.exists(path));

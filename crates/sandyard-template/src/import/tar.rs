@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read};
 
 use super::header::{self, BLOCK, Extent, Header};
 use super::pax::{self, Extended};
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::tree::MAX_PATH_BYTES;
 
 /// Most bytes of one extended header: room for the attributes of any real file.
@@ -69,7 +69,7 @@ impl<R: Read> Archive<R> {
     }
 
     /// The next entry; its data is then read with [`Archive::read_data`], as much as wanted.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, TemplateError> {
+    pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         let mut extended = self.global.clone();
         loop {
             self.skip_rest()?;
@@ -109,7 +109,7 @@ impl<R: Read> Archive<R> {
         kind: u8,
         stored: u64,
         extended: Extended,
-    ) -> Result<Entry, TemplateError> {
+    ) -> Result<Entry> {
         let path = extended.sparse.name.clone().or(extended.path);
         let path = path.unwrap_or_else(|| header.path());
         let kind = match kind {
@@ -165,7 +165,7 @@ impl<R: Read> Archive<R> {
     }
 
     /// Reads data of the current entry; 0 at its end.
-    pub(super) fn read_data(&mut self, buffer: &mut [u8]) -> Result<usize, TemplateError> {
+    pub(super) fn read_data(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let want = buffer
             .len()
             .min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
@@ -185,7 +185,7 @@ impl<R: Read> Archive<R> {
         self.padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
     }
 
-    fn read_extended(&mut self, size: u64) -> Result<Vec<u8>, TemplateError> {
+    fn read_extended(&mut self, size: u64) -> Result<Vec<u8>> {
         if size > MAX_EXTENDED_BYTES {
             return Err(TemplateError::archive("an extended header is too large"));
         }
@@ -195,14 +195,14 @@ impl<R: Read> Archive<R> {
         Ok(bytes)
     }
 
-    fn read_long_name(&mut self, size: u64) -> Result<Vec<u8>, TemplateError> {
+    fn read_long_name(&mut self, size: u64) -> Result<Vec<u8>> {
         let mut name = self.read_extended(size)?;
         let end = name.iter().position(|byte| *byte == 0);
         name.truncate(end.unwrap_or(name.len()));
         Ok(name)
     }
 
-    fn read_all_data(&mut self, mut bytes: &mut [u8]) -> Result<(), TemplateError> {
+    fn read_all_data(&mut self, mut bytes: &mut [u8]) -> Result<()> {
         while !bytes.is_empty() {
             match self.read_data(bytes)? {
                 0 => return Err(ends_early()),
@@ -212,7 +212,7 @@ impl<R: Read> Archive<R> {
         Ok(())
     }
 
-    fn gnu_map(&mut self, header: &Header<'_>) -> Result<Vec<Extent>, TemplateError> {
+    fn gnu_map(&mut self, header: &Header<'_>) -> Result<Vec<Extent>> {
         let mut extents = Vec::new();
         let mut more = header.gnu_extents(&mut extents)?;
         while more {
@@ -226,7 +226,7 @@ impl<R: Read> Archive<R> {
     }
 
     /// The map before the data: decimal numbers, a line each, the first their count; padded to whole blocks.
-    fn map_in_data(&mut self) -> Result<Vec<Extent>, TemplateError> {
+    fn map_in_data(&mut self) -> Result<Vec<Extent>> {
         let bad = || TemplateError::archive("a sparse map is damaged");
         let mut text = Vec::new();
         let mut numbers: Vec<u64> = Vec::new();
@@ -265,7 +265,7 @@ impl<R: Read> Archive<R> {
             .collect())
     }
 
-    fn skip_rest(&mut self) -> Result<(), TemplateError> {
+    fn skip_rest(&mut self) -> Result<()> {
         let mut rest = self.remaining + self.padding;
         let mut sink = [0; 16 << 10];
         while rest > 0 {
@@ -285,7 +285,7 @@ impl<R: Read> Archive<R> {
     }
 
     /// False at the clean end of the stream.
-    fn read_block(&mut self, block: &mut [u8; BLOCK]) -> Result<bool, TemplateError> {
+    fn read_block(&mut self, block: &mut [u8; BLOCK]) -> Result<bool> {
         let mut filled = 0;
         while filled < BLOCK {
             match self.read_some(&mut block[filled..])? {
@@ -297,13 +297,13 @@ impl<R: Read> Archive<R> {
         Ok(true)
     }
 
-    fn drain(&mut self) -> Result<(), TemplateError> {
+    fn drain(&mut self) -> Result<()> {
         let mut rest = (&mut self.reader).take(MAX_TRAILING_BYTES);
         io::copy(&mut rest, &mut io::sink()).map_err(read_error)?;
         Ok(())
     }
 
-    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, TemplateError> {
+    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -313,7 +313,7 @@ impl<R: Read> Archive<R> {
     }
 }
 
-fn check(entry: &Entry, stored: u64) -> Result<(), TemplateError> {
+fn check(entry: &Entry, stored: u64) -> Result<()> {
     if entry.path.len() > MAX_PATH_BYTES || entry.link.len() > MAX_PATH_BYTES {
         return Err(TemplateError::archive("a name is too long"));
     }

@@ -6,7 +6,7 @@ use rustix::fs::Stat;
 
 use crate::budget::Budget;
 use crate::copy::{Owners, Rules, copy_tree};
-use crate::error::TemplateError;
+use crate::error::Result;
 use crate::tree::Tree;
 use crate::xattr::Origin;
 
@@ -17,7 +17,7 @@ pub(super) fn copy(
     owners: Owners,
     layers: &Path,
     budget: &mut Budget<'_>,
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let own = Tree::open(layers)
         .ok()
         .and_then(|tree| rustix::fs::fstat(&tree).ok());

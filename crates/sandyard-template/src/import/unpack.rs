@@ -19,7 +19,7 @@ use super::header::Extent;
 use super::tar::{Archive, Entry, EntryKind};
 use crate::budget::Budget;
 use crate::copy::{Owners, chown_fd, chown_name, set_mtime, set_mtime_name};
-use crate::error::TemplateError;
+use crate::error::{Result, TemplateError};
 use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::{Tree, stat_entry};
 use crate::xattr::{self, Origin};
@@ -32,7 +32,7 @@ pub(super) fn unpack<R: Read>(
     root: &Tree,
     owners: Owners,
     budget: &mut Budget<'_>,
-) -> Result<(), TemplateError> {
+) -> Result<()> {
     let mut unpacker = Unpacker {
         root,
         owners,
@@ -58,11 +58,7 @@ struct Unpacker<'a, 'b> {
 }
 
 impl Unpacker<'_, '_> {
-    fn entry<R: Read>(
-        &mut self,
-        entry: Entry,
-        archive: &mut Archive<R>,
-    ) -> Result<(), TemplateError> {
+    fn entry<R: Read>(&mut self, entry: Entry, archive: &mut Archive<R>) -> Result<()> {
         self.budget.entry()?;
         match entry.kind {
             EntryKind::Device => self.budget.counts.devices += 1,
@@ -91,7 +87,7 @@ impl Unpacker<'_, '_> {
         target: &EntryTarget,
         entry: Entry,
         archive: &mut Archive<R>,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         if entry.kind == EntryKind::Directory {
             make_directory(target).map_err(|error| failed(&entry, error))?;
             return self.remember_directory(target.path(), entry);
@@ -126,7 +122,7 @@ impl Unpacker<'_, '_> {
         target: &EntryTarget,
         entry: &Entry,
         archive: &mut Archive<R>,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         // Claimed sizes count before anything is written, holes included: they are what a sandbox would read.
         self.budget.bytes(entry.size)?;
         let flags =
@@ -153,7 +149,7 @@ impl Unpacker<'_, '_> {
         extent: Extent,
         entry: &Entry,
         archive: &mut Archive<R>,
-    ) -> Result<(), TemplateError> {
+    ) -> Result<()> {
         let mut done = 0;
         while done < extent.length {
             let want = self
@@ -175,7 +171,7 @@ impl Unpacker<'_, '_> {
         Ok(())
     }
 
-    fn hard_link(&mut self, target: &EntryTarget, entry: &Entry) -> Result<(), TemplateError> {
+    fn hard_link(&mut self, target: &EntryTarget, entry: &Entry) -> Result<()> {
         let missing = || {
             TemplateError::archive(format!(
                 "hard link `{}` leads to `{}`, which is not a file of the archive",
@@ -206,7 +202,7 @@ impl Unpacker<'_, '_> {
             .map_err(|error| failed(entry, error))
     }
 
-    fn remember_directory(&mut self, path: PathBuf, entry: Entry) -> Result<(), TemplateError> {
+    fn remember_directory(&mut self, path: PathBuf, entry: Entry) -> Result<()> {
         let attributes: usize = entry
             .xattrs
             .iter()
@@ -220,7 +216,7 @@ impl Unpacker<'_, '_> {
     }
 
     /// Last to first, so that what is inside is done before what could shut us out of it.
-    fn finish_directories(&mut self) -> Result<(), TemplateError> {
+    fn finish_directories(&mut self) -> Result<()> {
         for (path, entry) in std::mem::take(&mut self.directories).into_iter().rev() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let path = if path.as_os_str().is_empty() {

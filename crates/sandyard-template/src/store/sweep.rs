@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use super::Store;
-use crate::error::{OperationExt, TemplateError};
+use crate::error::{OperationExt, Result};
 use crate::layer::random_suffix;
 use crate::manifest::layer_id;
 use crate::remove::remove_tree;
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// When a manifest cannot be read (its layers would be lost), or something cannot be removed.
-    pub fn sweep(&self, options: &SweepOptions) -> Result<Swept, TemplateError> {
+    pub fn sweep(&self, options: &SweepOptions) -> Result<Swept> {
         let mut swept = Swept::default();
         let trash = {
             let _locked = self.lock()?;
@@ -72,7 +72,7 @@ impl Store {
         &self,
         options: &SweepOptions,
         swept: &mut Swept,
-    ) -> Result<Vec<(PathBuf, OwnedFd)>, TemplateError> {
+    ) -> Result<Vec<(PathBuf, OwnedFd)>> {
         let manifests = self.manifests()?;
         let mut used: HashSet<&str> = manifests
             .iter()
@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Manifests that were being written by a process that died.
-    fn sweep_temporaries(&self, older_than: Duration) -> Result<usize, TemplateError> {
+    fn sweep_temporaries(&self, older_than: Duration) -> Result<usize> {
         let mut removed = 0;
         for path in entries(&self.templates)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-fn entries(dir: &Path) -> Result<Vec<PathBuf>, TemplateError> {
+fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     let listing = || format!("list `{}`", dir.display());
     let entries = fs::read_dir(dir).operation(listing)?;
     entries

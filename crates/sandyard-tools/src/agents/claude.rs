@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::run::{Job, one_line, run};
 use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, truncate};
+use crate::reply::{Answer, Problem, Result, truncate};
 use crate::tool::{Effect, Tool};
 use crate::tool_state::ToolState;
 
@@ -34,15 +34,11 @@ struct Args {
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "claude_code",
-        "Claude Code",
-        Effect::ChangesExternal,
-        "Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
-         final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
-        claude_code,
-    )
-    .with_output::<Outcome>()
+    crate::tool::tool("claude_code", Effect::ChangesExternal, claude_code)
+        .title("Claude Code")
+        .description("Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
+         final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
+        .with_output::<Outcome>()
 }
 
 async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
@@ -80,7 +76,7 @@ async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answ
     }))
 }
 
-fn options(args: &Args) -> Result<Vec<String>, Problem> {
+fn options(args: &Args) -> Result<Vec<String>> {
     let mut options: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(String::from)
         .into();

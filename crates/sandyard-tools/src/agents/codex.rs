@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::run::{Job, one_line, run};
 use super::{MAX_ANSWER, Outcome, check_prompt, check_value, folder, program, reply};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, truncate};
+use crate::reply::{Answer, Result, truncate};
 use crate::tool::{Effect, Tool};
 use crate::tool_state::ToolState;
 
@@ -30,15 +30,11 @@ struct Args {
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "codex",
-        "Codex",
-        Effect::ChangesExternal,
-        "Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
-         message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.",
-        codex,
-    )
-    .with_output::<Outcome>()
+    crate::tool::tool("codex", Effect::ChangesExternal, codex)
+        .title("Codex")
+        .description("Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
+         message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
+        .with_output::<Outcome>()
 }
 
 async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
@@ -71,7 +67,7 @@ async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     }))
 }
 
-fn options(args: &Args) -> Result<Vec<String>, Problem> {
+fn options(args: &Args) -> Result<Vec<String>> {
     let mut options: Vec<String> = vec!["exec".into()];
     if args.session_id.is_some() {
         options.push("resume".into());

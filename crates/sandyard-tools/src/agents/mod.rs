@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::process::find_program;
-use crate::reply::{Problem, Reply, truncate};
+use crate::reply::{Problem, Reply, Result, truncate};
 use crate::tool::Tool;
 use crate::tool_state::ToolState;
 
@@ -67,7 +67,7 @@ fn reply(mut outcome: Outcome) -> Reply {
 }
 
 /// The CLI's program, or a problem that says how to install it.
-fn program(tool_state: &ToolState, name: &str, package: &str) -> Result<PathBuf, Problem> {
+fn program(tool_state: &ToolState, name: &str, package: &str) -> Result<PathBuf> {
     let home = &tool_state.options.home;
     let (local, npm) = (home.join(".local/bin"), home.join(".npm-global/bin"));
     find_program(name, &[&local, &npm]).ok_or_else(|| {
@@ -79,7 +79,7 @@ fn program(tool_state: &ToolState, name: &str, package: &str) -> Result<PathBuf,
 }
 
 /// The working directory of the CLI.
-fn folder(tool_state: &ToolState, cwd: Option<&str>) -> Result<PathBuf, Problem> {
+fn folder(tool_state: &ToolState, cwd: Option<&str>) -> Result<PathBuf> {
     let folder = tool_state.workspace.resolve(cwd.unwrap_or("."))?;
     if folder.is_dir() {
         return Ok(folder);
@@ -90,7 +90,7 @@ fn folder(tool_state: &ToolState, cwd: Option<&str>) -> Result<PathBuf, Problem>
     )))
 }
 
-fn check_prompt(prompt: &str) -> Result<(), Problem> {
+fn check_prompt(prompt: &str) -> Result<()> {
     match prompt.len() {
         _ if prompt.trim().is_empty() => {
             Err(Problem::new("the prompt is empty: describe the task"))
@@ -103,7 +103,7 @@ fn check_prompt(prompt: &str) -> Result<(), Problem> {
 }
 
 /// Checks that a value cannot be mistaken for a command-line option.
-fn check_value(name: &str, value: &str) -> Result<(), Problem> {
+fn check_value(name: &str, value: &str) -> Result<()> {
     let is_plain = |c: char| !c.is_control() && !c.is_whitespace();
     if !value.is_empty()
         && value.len() <= 200

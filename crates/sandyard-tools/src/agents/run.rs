@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::MAX_TIMEOUT;
 use crate::call::Call;
 use crate::process::{OutputTail, ProcessGroup};
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Maximum length of a line; longer lines are skipped.
 const MAX_LINE: u64 = 16 * 1024 * 1024;
@@ -51,7 +51,7 @@ pub(super) async fn run(
     job: Job,
     call: &Call,
     mut record: impl FnMut(Value) -> Vec<String>,
-) -> Result<Ended, Problem> {
+) -> Result<Ended> {
     if !(1..=MAX_TIMEOUT).contains(&job.seconds) {
         return Err(Problem::new(format!(
             "timeout must be 1 to {MAX_TIMEOUT} seconds"
@@ -115,7 +115,7 @@ pub(super) async fn run(
     })
 }
 
-fn start(job: &Job) -> Result<ProcessGroup, Problem> {
+fn start(job: &Job) -> Result<ProcessGroup> {
     let mut command = Command::new(&job.program);
     command
         .args(&job.args)

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::workspace::Workspace;
 
 /// Maximum length of a URL.
 const MAX_LENGTH: usize = 64 * 1024;
 
 /// Parses a URL. Without a scheme it is `http` for localhost and IP addresses, otherwise `https`.
-pub(crate) fn parse(text: &str, workspace: &Workspace) -> Result<Url, Problem> {
+pub(crate) fn parse(text: &str, workspace: &Workspace) -> Result<Url> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_LENGTH {
         return Err(Problem::new(format!(
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str, workspace: &Workspace) -> Result<Url, Problem> {
 }
 
 /// Checks that a URL may be opened.
-pub(super) fn check(url: &Url, workspace: &Workspace) -> Result<(), Problem> {
+pub(super) fn check(url: &Url, workspace: &Workspace) -> Result<()> {
     match url.scheme() {
         "http" | "https" | "data" | "blob" | "about" => Ok(()),
         "file" => {

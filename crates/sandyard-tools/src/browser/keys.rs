@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Keys without a character: name, Windows key code (for old pages), character that they type.
 const NAMED_KEYS: &[(&str, u32, &str)] = &[
@@ -152,7 +152,7 @@ impl Key {
 
 impl Chord {
     /// Parses a text such as `Enter`, `Control+A` or `Shift+Tab`.
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let text = if text == " " { text } else { text.trim() };
         // The plus sign is a key too.
         let (held_keys, last) = match text.strip_suffix("++") {

@@ -39,7 +39,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
 use self::running::Running;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::tool_state::ToolState;
 
 pub(crate) use self::tools::tools;
@@ -99,7 +99,7 @@ struct BrowserGuard {
 
 impl Browser {
     /// Waits for exclusive use of the browser, and starts it if necessary.
-    async fn acquire(&self, tool_state: &ToolState) -> Result<BrowserGuard, Problem> {
+    async fn acquire(&self, tool_state: &ToolState) -> Result<BrowserGuard> {
         let mut slot = self.slot.clone().lock_owned().await;
         let mut has_ended = false;
         if slot.running.as_ref().is_some_and(Running::is_ended)
@@ -145,7 +145,7 @@ impl Browser {
 }
 
 impl BrowserGuard {
-    fn running(&self) -> Result<&Running, Problem> {
+    fn running(&self) -> Result<&Running> {
         self.slot
             .running
             .as_ref()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::page::Page;
 use super::pipe::Failure;
 use super::state::{HEIGHT, WIDTH};
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Number of mouse moves of a drag, because pages expect several.
 const STEPS: u32 = 12;
@@ -29,7 +29,7 @@ impl Point {
     }
 
     /// Checks coordinates; 0 is the first pixel.
-    pub(super) fn new(x: f64, y: f64) -> Result<Self, Problem> {
+    pub(super) fn new(x: f64, y: f64) -> Result<Self> {
         let is_in = |value: f64, size: u32| value >= 0.0 && value < f64::from(size);
         if is_in(x, WIDTH) && is_in(y, HEIGHT) {
             return Ok(Self { x, y });

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -135,7 +136,7 @@ impl Pipe {
     ) -> Result<Value, Failure> {
         let (answer, answered) = oneshot::channel();
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        self.waiting().insert(
+        self.shared.waiting.lock().insert(
             id,
             Waiting {
                 session: session.map(str::to_owned),
@@ -160,7 +161,7 @@ impl Pipe {
 
     /// Fails all pending commands of a session.
     pub(super) fn fail_session(&self, session: &str, failure: &Failure) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.shared.waiting.lock();
         for (_, lost) in
             waiting.extract_if(|_, waiting| waiting.session.as_deref() == Some(session))
         {
@@ -176,7 +177,7 @@ impl Pipe {
     /// Closes the connection and fails all pending commands.
     pub(super) fn end(&self) {
         self.shared.ended.cancel();
-        self.waiting().clear();
+        self.shared.waiting.lock().clear();
     }
 
     fn put(
@@ -207,7 +208,7 @@ impl Pipe {
             );
             return;
         };
-        if let Some(waiting) = self.waiting().remove(&id) {
+        if let Some(waiting) = self.shared.waiting.lock().remove(&id) {
             let answer = match message.get("error") {
                 Some(error) => Err(Failure::Refused(
                     error["message"].as_str().unwrap_or("no reason").to_owned(),
@@ -217,13 +218,6 @@ impl Pipe {
             // The caller may be gone.
             let _ = waiting.answer.send(answer);
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
-        self.shared
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,7 +236,7 @@ struct Entry<'a> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.pipe.waiting().remove(&self.id);
+        self.pipe.shared.waiting.lock().remove(&self.id);
     }
 }
 

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -103,7 +104,7 @@ impl Process {
 
     /// The end of its standard error, for a failed start.
     pub(super) fn stderr_text(&self) -> String {
-        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = self.stderr.lock();
         String::from_utf8_lossy(&stderr).trim().to_owned()
     }
 
@@ -146,7 +147,7 @@ impl Drop for Process {
 async fn collect_stderr(mut errors: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0; 4096];
     while let Ok(count @ 1..) = errors.read(&mut chunk).await {
-        let mut stderr = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stderr = stderr.lock();
         stderr.extend_from_slice(&chunk[..count]);
         let surplus = stderr.len().saturating_sub(MAX_STDERR);
         stderr.drain(..surplus);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::process::is_program;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Names of the program on `PATH`, in order of preference.
 const NAMES: [&str; 5] = [
@@ -16,7 +16,7 @@ const NAMES: [&str; 5] = [
 ];
 
 /// Finds the browser's program with these environment variables.
-pub(super) fn find(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Problem> {
+pub(super) fn find(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     if let Some(named) = variable("SANDYARD_CHROMIUM").filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
         if is_program(&named) {

@@ -14,7 +14,7 @@ use super::process::Process;
 use super::profile::Profile;
 use super::program;
 use super::state::{MAX_TABS, State};
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::tool_state::ToolState;
 
 /// Time limit for the start. Longer in tests, which run on busy machines.
@@ -36,16 +36,13 @@ struct FailedStart {
 
 impl Running {
     /// Starts a browser without tabs.
-    pub(super) async fn start(tool_state: &ToolState) -> Result<Self, Problem> {
+    pub(super) async fn start(tool_state: &ToolState) -> Result<Self> {
         let program = program::find(|name| std::env::var_os(name))?;
         Self::start_program(&program, tool_state).await
     }
 
     /// Starts a program. Tries again if it ends immediately, which happens on busy machines.
-    pub(super) async fn start_program(
-        program: &Path,
-        tool_state: &ToolState,
-    ) -> Result<Self, Problem> {
+    pub(super) async fn start_program(program: &Path, tool_state: &ToolState) -> Result<Self> {
         let first = match Self::attempt(program, tool_state).await? {
             Ok(running) => return Ok(running),
             Err(first) => first,
@@ -70,10 +67,7 @@ impl Running {
         )))
     }
 
-    async fn attempt(
-        program: &Path,
-        tool_state: &ToolState,
-    ) -> Result<Result<Self, FailedStart>, Problem> {
+    async fn attempt(program: &Path, tool_state: &ToolState) -> Result<Result<Self, FailedStart>> {
         let folder = tool_state.workspace.resolve("downloads").ok();
         // This may remove old folders, so do not do it on the async thread.
         let created = tokio::task::spawn_blocking(Profile::create).await;

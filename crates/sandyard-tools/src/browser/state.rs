@@ -1,7 +1,6 @@
 //! State of the browser from its events: tabs, and notes for the next reply.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::downloads::Downloads;
@@ -64,7 +63,7 @@ impl State {
 
     /// All tabs, and the index of the current one.
     pub(super) fn tabs(&self) -> (Vec<Tab>, Option<usize>) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let at = inner
             .current
             .as_deref()
@@ -74,18 +73,18 @@ impl State {
 
     /// Finds a tab by its target.
     pub(super) fn tab(&self, target: &str) -> Option<Tab> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.position(target).map(|at| inner.tabs[at].clone())
     }
 
     /// Makes another tab the current one.
     pub(super) fn select_tab(&self, target: &str) {
-        self.lock().current = Some(target.to_owned());
+        self.inner.lock().current = Some(target.to_owned());
     }
 
     /// The notes since the last call.
     pub(super) fn take_notes(&self) -> Vec<String> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let mut notes = inner.notes.take();
         notes.extend(inner.downloads.running());
         notes
@@ -93,19 +92,19 @@ impl State {
 
     /// Adds a note for the next reply.
     pub(super) fn note(&self, text: impl Into<String>) {
-        self.lock().notes.add(text.into());
+        self.inner.lock().notes.add(text.into());
     }
 
     /// The data of a drag that started since the last call.
     pub(super) fn take_drag(&self) -> Option<Value> {
-        self.lock().drag.take()
+        self.inner.lock().drag.take()
     }
 
     /// Handles an event.
     pub(super) fn on_event(&self, pipe: &Pipe, event: Event<'_>) {
         let params = event.params;
         let text = |key: &str| params[key].as_str().unwrap_or_default();
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         match event.method {
             "Target.attachedToTarget" => inner.add_target(pipe, params),
             "Target.detachedFromTarget" => inner.closed(pipe, text("sessionId")),
@@ -126,10 +125,6 @@ impl State {
             }
             _ => {}
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::server::{Link, SHUTDOWN_TIMEOUT, Server, State};
 use super::{convert, redact};
 use crate::call::Call;
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 
 /// How long a call waits for a server that is restarting. Longer in tests, which run on busy machines.
 const RESTART_WAIT: Duration = Duration::from_secs(if cfg!(test) { 90 } else { 10 });
@@ -63,7 +63,7 @@ impl Server {
     }
 
     /// Waits for the connection to the server.
-    async fn link(&self, call: &Call) -> Result<Link, Problem> {
+    async fn link(&self, call: &Call) -> Result<Link> {
         let mut state = self.state.subscribe();
         let is_up = |state: &State| match state {
             State::Up(link) => !link.peer.is_transport_closed(),

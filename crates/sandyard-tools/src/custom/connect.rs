@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use rmcp::model::{
@@ -67,7 +68,7 @@ impl Listener {
     /// The progress of a call, until [`Listener::unwatch`].
     pub(super) fn watch(&self, token: ProgressToken) -> mpsc::Receiver<ProgressNotificationParam> {
         let (sender, receiver) = mpsc::channel(MAX_PROGRESS);
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock();
         progress.early.retain(|notification| {
             let is_ours = notification.progress_token == token;
             if is_ours {
@@ -81,13 +82,13 @@ impl Listener {
 
     /// Stops watching a call.
     pub(super) fn unwatch(&self, token: &ProgressToken) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock();
         progress.waiting.remove(token);
     }
 
     /// Delivers a progress notification to its call.
     pub(super) fn deliver(&self, notification: ProgressNotificationParam) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock();
         if let Some(sender) = progress.waiting.get(&notification.progress_token) {
             // Drop it if the queue is full.
             let _ = sender.try_send(notification);

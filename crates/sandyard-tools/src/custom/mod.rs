@@ -19,10 +19,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::{Mutex, RwLock};
 use rmcp::RoleServer;
 use rmcp::service::Peer;
 use serde::Serialize;
@@ -69,15 +70,12 @@ pub(crate) struct Report {
 impl Servers {
     /// The tools of all servers.
     pub(crate) fn tools(&self) -> Vec<Arc<Tool>> {
-        self.tools
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.tools.read().clone()
     }
 
     /// Finds a tool by name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Tool>> {
-        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.tools.read();
         tools.iter().find(|tool| tool.name() == name).cloned()
     }
 
@@ -109,7 +107,7 @@ impl Servers {
             let is_obsolete = |other: &String, entry: &mut Entry| {
                 other == name && !entry.is_running_with(&config)
             };
-            let old: Vec<_> = self.lock().extract_if(.., is_obsolete).collect();
+            let old: Vec<_> = self.running.lock().extract_if(.., is_obsolete).collect();
             for (_, entry) in old {
                 entry.server.stop().await;
             }
@@ -122,7 +120,7 @@ impl Servers {
     /// Stops a server and removes it.
     pub(crate) async fn remove(&self, name: &str) {
         let _change = self.change.lock().await;
-        let entry = self.lock().remove(name);
+        let entry = self.running.lock().remove(name);
         if let Some(entry) = entry {
             entry.server.stop().await;
         }
@@ -131,7 +129,7 @@ impl Servers {
 
     /// Notifies a client from now on when the tools change.
     pub(crate) fn watch(&self, peer: Peer<RoleServer>) {
-        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = self.watchers.lock();
         watchers.retain(|peer| !peer.is_transport_closed());
         if watchers.len() < MAX_WATCHERS {
             watchers.push(peer);
@@ -141,7 +139,7 @@ impl Servers {
     /// Stops every server whose configuration is missing or different.
     async fn stop_all_except(&self, configs: &BTreeMap<String, Config>) {
         let obsolete: Vec<_> = {
-            let mut running = self.lock();
+            let mut running = self.running.lock();
             let is_obsolete = |name: &String, entry: &mut Entry| match configs.get(name) {
                 Some(config) => !entry.is_running_with(config),
                 None => !entry.is_pinned,
@@ -161,7 +159,7 @@ impl Servers {
         folder: &Path,
         is_pinned: bool,
     ) -> Arc<Server> {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         if let Some(entry) = running.get(&name) {
             return entry.server.clone();
         }
@@ -186,6 +184,7 @@ impl Servers {
     /// Rebuilds the list of tools, and notifies clients if it changed.
     fn refresh(&self) {
         let servers: Vec<_> = self
+            .running
             .lock()
             .values()
             .map(|entry| entry.server.clone())
@@ -207,7 +206,7 @@ impl Servers {
             }
         }
         let has_changed = {
-            let mut before = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let mut before = self.tools.write();
             let has_changed = !before
                 .iter()
                 .map(|tool| &tool.definition)
@@ -221,7 +220,7 @@ impl Servers {
     }
 
     fn notify_watchers(&self) {
-        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = self.watchers.lock();
         watchers.retain(|peer| !peer.is_transport_closed());
         for peer in watchers.iter() {
             let peer = peer.clone();
@@ -230,10 +229,6 @@ impl Servers {
                 let _ = tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_tool_list_changed()).await;
             });
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

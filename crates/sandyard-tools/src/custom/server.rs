@@ -1,9 +1,10 @@
 //! A user's MCP server, restarted when it fails.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rmcp::RoleClient;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::Peer;
@@ -115,7 +116,7 @@ impl Server {
 
     /// The tools of the server, as last listed.
     pub(super) fn tools(&self) -> Vec<RemoteTool> {
-        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.tools.read();
         tools.clone()
     }
 
@@ -203,7 +204,7 @@ impl Server {
     fn set_tools(&self, listed_tools: Vec<rmcp::model::Tool>, changed: &(dyn Fn() + Send + Sync)) {
         let new = convert::tools(&self.name, listed_tools);
         let has_changed = {
-            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tools = self.tools.write();
             let has_changed = !tools
                 .iter()
                 .map(|tool| &tool.definition)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -11,8 +12,9 @@ use tokio::process::Command;
 
 use crate::call::Call;
 use crate::process::{OutputTail, ProcessGroup, find_program};
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, Tool};
+use crate::tool_state::ToolState;
 
 /// Time limit of a git command.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -45,23 +47,21 @@ struct Args {
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "save_checkpoint",
-        "Save a checkpoint",
-        Effect::Adds,
-        "Save all files of a folder as a git commit and return its ID, so that git can restore this state. Creates a repository if the \
-         folder has none. Skips git-ignored files.",
-        |tool_state, args, call| async move {
-            let folder = tool_state.workspace.resolve(&args.project_directory)?;
-            if !folder.is_dir() {
-                return Err(Problem::new(format!(
-                    "{} is not a folder",
-                    folder.display()
-                )));
-            }
-            save(&folder, &args.commit_message, &call).await
-        },
-    )
+    crate::tool::tool("save_checkpoint", Effect::Adds, save_checkpoint)
+        .title("Save a checkpoint")
+        .description("Save all files of a folder as a git commit and return its ID, so that git can restore this state. Creates a repository if the \
+         folder has none. Skips git-ignored files.")
+}
+
+async fn save_checkpoint(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
+    let folder = tool_state.workspace.resolve(&args.project_directory)?;
+    if !folder.is_dir() {
+        return Err(Problem::new(format!(
+            "{} is not a folder",
+            folder.display()
+        )));
+    }
+    save(&folder, &args.commit_message, &call).await
 }
 
 async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
@@ -110,7 +110,7 @@ async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
     Ok(Reply::text(format!("saved as {}", id.trim())))
 }
 
-async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Problem> {
+async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String> {
     let mut command = Command::new("git");
     for setting in SETTINGS {
         command.args(["-c", setting]);

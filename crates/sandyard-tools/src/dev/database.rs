@@ -1,13 +1,15 @@
 //! `get_database_connection`: the connection string of a database.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listens;
+use crate::call::Call;
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool};
+use crate::tool_state::ToolState;
 
 /// File name of the SQLite database in the workspace.
 const SQLITE_FILE: &str = "database.sqlite3";
@@ -73,21 +75,17 @@ const KINDS: &[Kind] = &[
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "get_database_connection",
-        "Get a database connection",
-        Effect::Reads,
-        "Return the connection string of a database: sqlite (a file in the workspace, always available), or postgres, mysql or redis (a \
-         server in this sandbox, or the one in DATABASE_URL or REDIS_URL).",
-        |tool_state, args, _call| async move { connection(tool_state.workspace.root(), &args.database_type).await },
-    )
-    .with_output::<Connection>()
+    crate::tool::tool("get_database_connection", Effect::Reads, connection)
+        .title("Get a database connection")
+        .description("Return the connection string of a database: sqlite (a file in the workspace, always available), or postgres, mysql or redis (a \
+         server in this sandbox, or the one in DATABASE_URL or REDIS_URL).")
+        .with_output::<Connection>()
 }
 
-async fn connection(root: &Path, requested: &str) -> Answer {
-    let requested = requested.trim().to_ascii_lowercase();
+async fn connection(tool_state: Arc<ToolState>, args: Args, _: Call) -> Answer {
+    let requested = args.database_type.trim().to_ascii_lowercase();
     if matches!(requested.as_str(), "sqlite" | "sqlite3") {
-        let file = root.join(SQLITE_FILE);
+        let file = tool_state.workspace.root().join(SQLITE_FILE);
         let string = format!("sqlite:///{}", file.display());
         return Ok(connection_reply(
             "sqlite",

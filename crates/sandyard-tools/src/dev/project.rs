@@ -5,10 +5,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::files::blocking::blocking;
 use crate::files::write_atomically;
-use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool};
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 /// Maximum length of a name.
@@ -96,20 +95,13 @@ const FRAMEWORKS: &[Framework] = &[
 
 /// The tool.
 pub(super) fn tool() -> Tool {
-    crate::tool::tool::<Args, _, _>(
-        "fullstack_project_init",
-        "Create a project",
-        Effect::Adds,
-        "Create a folder in the workspace with a small working web project. Downloads nothing. Returns the files and the command that \
-         starts the project; then use register_port to get its URL.",
-        |tool_state, args, _call| async move {
-            let workspace = tool_state.workspace.clone();
-            blocking(move || init(&workspace, &args)).await
-        },
-    )
+    workspace_tool("fullstack_project_init", Effect::Adds, init)
+        .title("Create a project")
+        .description("Create a folder in the workspace with a small working web project. Downloads nothing. Returns the files and the command that \
+         starts the project; then use register_port to get its URL.")
 }
 
-fn init(workspace: &Workspace, args: &Args) -> Answer {
+fn init(workspace: &Workspace, args: Args) -> Answer {
     let names = FRAMEWORKS.iter().map(|framework| framework.name);
     let framework = FRAMEWORKS
         .iter()
@@ -141,7 +133,7 @@ fn init(workspace: &Workspace, args: &Args) -> Answer {
     Ok(Reply::text(text))
 }
 
-fn check_empty(folder: &Path) -> Result<(), Problem> {
+fn check_empty(folder: &Path) -> Result<()> {
     let is_empty = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,

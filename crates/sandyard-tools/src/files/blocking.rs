@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Stack size for recursive parsers. Only the used part needs memory.
 const DEEP_STACK: usize = 256 * 1024 * 1024;
@@ -41,8 +41,8 @@ impl Bounds {
 
 /// Runs work that blocks on files. A panic in it fails only this call.
 pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(panicked()))
 }
@@ -50,8 +50,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// Runs work that may need a large stack or never end, on a thread that can be abandoned.
 pub(crate) async fn deep<T: Send + 'static>(
     bounds: &Bounds,
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let end = tokio::time::Instant::from_std(bounds.end + GRACE);
     let Ok(Ok(slot)) = tokio::time::timeout_at(end, DEEP_SLOTS.acquire()).await else {
         return Err(Problem::new(
@@ -90,7 +90,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_fails_only_its_call_and_deep_recursion_works() {
         let bounds = Bounds::new(&CancellationToken::new(), Duration::from_secs(60));
-        let panics = || -> Result<(), Problem> { panic!("as parsers do") };
+        let panics = || -> Result<()> { panic!("as parsers do") };
         assert!(deep(&bounds, panics).await.is_err());
         assert!(blocking(panics).await.is_err());
         fn down(depth: u64) -> u64 {

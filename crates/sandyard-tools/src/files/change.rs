@@ -7,11 +7,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
+
 use super::open::{check, failed, flags, open};
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Maximum size of a file that is changed as text, in bytes.
 pub(crate) const MAX_CHANGED: u64 = 16 * 1024 * 1024;
@@ -29,20 +30,19 @@ pub(crate) struct ChangeLock(());
 
 impl Drop for ChangeLock {
     fn drop(&mut self) {
-        *IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *IS_LOCKED.lock() = false;
         UNLOCKED.notify_one();
     }
 }
 
 /// Locks changes. Hold the lock from before a file is read until it is written.
-pub(crate) fn lock_changes() -> Result<ChangeLock, Problem> {
+pub(crate) fn lock_changes() -> Result<ChangeLock> {
     lock_within(LOCK_TIMEOUT)
 }
 
-fn lock_within(timeout: Duration) -> Result<ChangeLock, Problem> {
-    let is_locked = IS_LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = UNLOCKED.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
-    let (mut is_locked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+fn lock_within(timeout: Duration) -> Result<ChangeLock> {
+    let mut is_locked = IS_LOCKED.lock();
+    UNLOCKED.wait_while_for(&mut is_locked, |is_locked| *is_locked, timeout);
     if *is_locked {
         return Err(Problem::new(
             "another change is still being written: try again in a minute",
@@ -53,7 +53,7 @@ fn lock_within(timeout: Duration) -> Result<ChangeLock, Problem> {
 }
 
 /// The text of a file to change; none if it does not exist.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, Problem> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     if matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
@@ -81,7 +81,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Problem> {
 ///
 /// The path comes from [`Workspace::resolve`](crate::workspace::Workspace::resolve). Missing folders are created. An existing file
 /// keeps its mode and owner.
-pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), Problem> {
+pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
     write_with_mode_of(path, text, None)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn write_with_mode_of(
     path: &Path,
     text: &str,
     moved_from: Option<&Metadata>,
-) -> Result<(), Problem> {
+) -> Result<()> {
     let parent = path
         .parent()
         .ok_or_else(|| Problem::new("the path is a folder: give the path of a file in it"))?;
@@ -108,7 +108,7 @@ pub(super) fn write_with_mode_of(
 }
 
 /// The metadata of the file, if it exists and is writable.
-fn existing(path: &Path) -> Result<Option<Metadata>, Problem> {
+fn existing(path: &Path) -> Result<Option<Metadata>> {
     match path.symlink_metadata() {
         Ok(metadata) => check(path, metadata.file_type())?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
 use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
-use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 /// Number of matches to list when there are too many.
@@ -29,20 +28,13 @@ struct EditArguments {
 
 /// `Edit`.
 pub(super) fn edit_tool() -> Tool {
-    tool::<EditArguments, _, _>(
-        "Edit",
-        "Change a part of a file",
-        Effect::Changes,
-        "Replace text in a file. The old text must occur exactly once, including whitespace: include surrounding lines to make it \
-         unique, or set replace_all. Returns the diff.",
-        |tool_state, arguments, _call| async move {
-            let workspace = tool_state.workspace.clone();
-            blocking(move || edit(&workspace, &arguments)).await
-        },
-    )
+    workspace_tool("Edit", Effect::Changes, edit)
+        .title("Change a part of a file")
+        .description("Replace text in a file. The old text must occur exactly once, including whitespace: include surrounding lines to make it \
+         unique, or set replace_all. Returns the diff.")
 }
 
-fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
+fn edit(workspace: &Workspace, arguments: EditArguments) -> Answer {
     let path = workspace.resolve_file(&arguments.file_path)?;
     let name = workspace.display(&path);
     let _lock = lock_changes()?;
@@ -78,13 +70,7 @@ fn edit(workspace: &Workspace, arguments: &EditArguments) -> Answer {
 /// Replaces a part of a text, which must occur exactly once unless `all` is set.
 ///
 /// The line endings of `old` may differ from those of the text, which keeps its own.
-pub(crate) fn replace(
-    name: &str,
-    text: &str,
-    old: &str,
-    new: &str,
-    all: bool,
-) -> Result<String, Problem> {
+pub(crate) fn replace(name: &str, text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     if old == new {
         return Err(Problem::new("the old text and the new text are the same"));
     }
@@ -117,7 +103,7 @@ pub(crate) fn replace(
 }
 
 /// Checks the size after replacing a short text by a long one many times.
-fn check_size(text: &str, old: &str, new: &str, matches: usize) -> Result<(), Problem> {
+fn check_size(text: &str, old: &str, new: &str, matches: usize) -> Result<()> {
     let grown = new.len().saturating_sub(old.len()).saturating_mul(matches);
     if (text.len().saturating_add(grown)) as u64 > change::MAX_CHANGED {
         return Err(Problem::new(format!(

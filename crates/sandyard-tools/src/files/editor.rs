@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use super::open::failed;
 use super::read::{self, Part};
 use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::search;
 use crate::tool::{Effect, Tool, tool};
 use crate::tool_state::ToolState;
@@ -36,38 +37,32 @@ struct EditorArguments {
     /// Path of the file, or folder for view; absolute or relative to the workspace.
     path: String,
     /// For create: the complete content.
-    #[serde(default)]
     file_text: Option<String>,
     /// For str_replace: the text to replace, which must occur exactly once in the file.
-    #[serde(default)]
     old_str: Option<String>,
     /// For str_replace: the replacement (default: empty). For insert: the lines to insert.
-    #[serde(default, alias = "insert_text")]
+    #[serde(alias = "insert_text")]
     new_str: Option<String>,
     /// For insert: the number of the line to insert after; 0 for the start of the file.
-    #[serde(default)]
     insert_line: Option<usize>,
     /// For view of a file: the first and the last line number; -1 means the end of the file.
-    #[serde(default)]
     view_range: Option<Vec<i64>>,
 }
 
 /// The tool.
 pub(super) fn editor_tool() -> Tool {
-    tool::<EditorArguments, _, _>(
-        "str_replace_based_edit_tool",
-        "Editor",
-        Effect::Changes,
-        "View and edit files. view shows a file with line numbers, or lists a folder; create writes a complete file; str_replace replaces \
+    tool("str_replace_based_edit_tool", Effect::Changes, run_command)
+        .title("Editor")
+        .description("View and edit files. view shows a file with line numbers, or lists a folder; create writes a complete file; str_replace replaces \
          text that occurs exactly once; insert adds lines after a line; undo_edit reverts the last change that this tool made to a \
-         file.",
-        |tool_state, arguments, call| async move {
-            match arguments.command {
-                Command::View => view(&tool_state, &arguments, &call).await,
-                _ => blocking(move || change(&tool_state, &arguments)).await,
-            }
-        },
-    )
+         file.")
+}
+
+async fn run_command(tool_state: Arc<ToolState>, arguments: EditorArguments, call: Call) -> Answer {
+    match arguments.command {
+        Command::View => view(&tool_state, &arguments, &call).await,
+        _ => blocking(move || change(&tool_state, &arguments)).await,
+    }
 }
 
 async fn view(tool_state: &ToolState, arguments: &EditorArguments, call: &Call) -> Answer {
@@ -134,11 +129,7 @@ fn change(tool_state: &ToolState, arguments: &EditorArguments) -> Answer {
     Ok(Reply::text(summary))
 }
 
-fn insert(
-    arguments: &EditorArguments,
-    name: &str,
-    before: Option<&str>,
-) -> Result<String, Problem> {
+fn insert(arguments: &EditorArguments, name: &str, before: Option<&str>) -> Result<String> {
     let before = before.ok_or_else(|| missing(name))?;
     let (Some(line), Some(new)) = (arguments.insert_line, arguments.new_str.as_deref()) else {
         return Err(Problem::new(

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Opens a regular file for reading. Opens nothing else, because opening a pipe blocks and opening a device has side effects.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Problem> {
+pub(crate) fn open(path: &Path) -> Result<(File, Metadata)> {
     let metadata = path
         .symlink_metadata()
         .map_err(|error| failed(path, "accessed", &error))?;
@@ -34,7 +34,7 @@ pub(super) fn flags() -> i32 {
 }
 
 /// Fails if it is not a regular file, and says what it is.
-pub(super) fn check(path: &Path, kind: FileType) -> Result<(), Problem> {
+pub(super) fn check(path: &Path, kind: FileType) -> Result<()> {
     let path = path.display();
     if kind.is_file() {
         return Ok(());

@@ -1,6 +1,7 @@
 //! Reading files: `Read` for models, `read_file` for programs.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -12,9 +13,10 @@ use super::open::open;
 use super::pdf;
 use super::render::{Rendered, first_bytes, pdf_reply, read_up_to, render};
 use crate::call::Call;
-use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, MAX_TEXT, Problem, Reply, Result};
+use crate::tool::{Effect, Tool, tool, workspace_tool};
 use crate::tool_state::ToolState;
+use crate::workspace::Workspace;
 
 /// Default number of lines.
 const DEFAULT_LINES: u64 = 2_000;
@@ -32,10 +34,8 @@ struct ReadArguments {
     /// Path of the file, absolute or relative to the workspace.
     file_path: String,
     /// Maximum number of lines, or pages of a PDF (default 2,000).
-    #[serde(default)]
     limit: Option<u64>,
     /// Number of the first line, or page of a PDF (default 1).
-    #[serde(default)]
     offset: Option<u64>,
 }
 
@@ -48,34 +48,29 @@ struct ShortArguments {
 
 /// `Read`.
 pub(super) fn read_tool() -> Tool {
-    tool::<ReadArguments, _, _>(
-        "Read",
-        "Read a file",
-        Effect::Reads,
-        DESCRIPTION,
-        |tool_state, arguments, call| async move {
-            let part = Part {
-                first: arguments.offset.unwrap_or(1).max(1),
-                limit: arguments.limit.unwrap_or(DEFAULT_LINES).max(1),
-            };
-            read(&tool_state, &arguments.file_path, part, &call).await
-        },
-    )
+    tool("Read", Effect::Reads, read_any)
+        .title("Read a file")
+        .description(DESCRIPTION)
 }
 
 /// `read_file`.
 pub(super) fn short_tool() -> Tool {
-    tool::<ShortArguments, _, _>(
-        "read_file",
-        "Read a text file verbatim",
-        Effect::Reads,
-        "Return the content of a text file without line numbers, up to 255 KiB. Use Read for parts of larger files, images and PDF \
-         documents.",
-        |tool_state, arguments, _call| async move {
-            let path = tool_state.workspace.resolve(&arguments.path)?;
-            blocking(move || read_text(&path)).await.map(Reply::text)
-        },
-    )
+    workspace_tool("read_file", Effect::Reads, read_text_file)
+        .title("Read a text file verbatim")
+        .description("Return the content of a text file without line numbers, up to 255 KiB. Use Read for parts of larger files, images and PDF \
+         documents.")
+}
+
+async fn read_any(tool_state: Arc<ToolState>, arguments: ReadArguments, call: Call) -> Answer {
+    let part = Part {
+        first: arguments.offset.unwrap_or(1).max(1),
+        limit: arguments.limit.unwrap_or(DEFAULT_LINES).max(1),
+    };
+    read(&tool_state, &arguments.file_path, part, &call).await
+}
+
+fn read_text_file(workspace: &Workspace, arguments: ShortArguments) -> Answer {
+    read_text(&workspace.resolve(&arguments.path)?).map(Reply::text)
 }
 
 /// A range of lines or pages.
@@ -105,7 +100,7 @@ pub(super) async fn read(tool_state: &ToolState, path: &str, part: Part, call: &
     }
 }
 
-fn read_text(path: &Path) -> Result<String, Problem> {
+fn read_text(path: &Path) -> Result<String> {
     let (mut file, metadata) = open(path)?;
     if let Kind::Binary(what) = Kind::of(&first_bytes(path, &mut file)?) {
         return Err(Problem::new(format!(

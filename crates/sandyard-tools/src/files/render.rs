@@ -12,7 +12,7 @@ use super::lines::{self, MAX_LINE, MAX_SHOWN};
 use super::open::{failed, open};
 use super::pdf;
 use super::read::Part;
-use crate::reply::{Answer, MAX_IMAGE, Problem, Reply};
+use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, Result};
 use crate::workspace::Workspace;
 
 /// A rendered file.
@@ -29,7 +29,7 @@ pub(super) fn render(
     path: PathBuf,
     part: Part,
     bounds: &Bounds,
-) -> Result<Rendered, Problem> {
+) -> Result<Rendered> {
     let (mut file, metadata) = open(&path)?;
     let size = metadata.len();
     let name = workspace.display(&path);
@@ -64,7 +64,7 @@ pub(super) fn render(
 }
 
 /// The first bytes of a file. Rewinds the file afterwards.
-pub(super) fn first_bytes(path: &Path, file: &mut File) -> Result<Vec<u8>, Problem> {
+pub(super) fn first_bytes(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     file.take(START as u64)
         .read_to_end(&mut start)
@@ -79,7 +79,7 @@ pub(super) fn read_up_to(
     file: File,
     limit: usize,
     too_large: impl FnOnce() -> String,
-) -> Result<Vec<u8>, Problem> {
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit as u64 + 1)
         .read_to_end(&mut bytes)

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// Maximum number of changes, of all files together.
@@ -37,7 +37,7 @@ impl Step {
 impl Undo {
     /// Adds a change.
     pub(super) fn push(&self, path: &Path, before: Option<String>, after: &str) {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         steps.push_back(Step {
             path: path.to_owned(),
             before,
@@ -58,17 +58,13 @@ impl Undo {
         path: &Path,
         work: impl FnOnce(&Step) -> Result<T, E>,
     ) -> Option<Result<T, E>> {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         let at = steps.iter().rposition(|step| step.path == path)?;
         let done = work(&steps[at]);
         if done.is_ok() {
             steps.remove(at);
         }
         Some(done)
-    }
-
-    fn steps(&self) -> MutexGuard<'_, VecDeque<Step>> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,7 +94,7 @@ mod tests {
         for number in 0..=MAX_STEPS {
             undo.push(a, Some(number.to_string()), "");
         }
-        assert_eq!(undo.steps().len(), MAX_STEPS);
+        assert_eq!(undo.steps.lock().len(), MAX_STEPS);
         let last = undo.revert(a, work).unwrap().unwrap();
         assert_eq!(last.unwrap(), MAX_STEPS.to_string());
     }

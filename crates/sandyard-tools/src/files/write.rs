@@ -5,12 +5,11 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
 use super::change::{self, lock_changes, write_atomically};
 use super::diff::diff;
 use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
-use crate::tool_state::ToolState;
+use crate::tool::{Effect, Tool, workspace_tool};
+use crate::workspace::Workspace;
 
 #[derive(Deserialize, JsonSchema)]
 struct WriteArguments {
@@ -31,40 +30,34 @@ struct ShortArguments {
 
 /// `Write`.
 pub(super) fn write_tool() -> Tool {
-    tool::<WriteArguments, _, _>(
-        "Write",
-        "Write a file",
-        Effect::Changes,
-        "Write a complete file: create it or replace its content. Returns the diff. Use Edit to change a part of a file.",
-        |tool_state, arguments, _call| async move {
-            write(&tool_state, arguments.file_path, arguments.content).await
-        },
-    )
+    workspace_tool("Write", Effect::Changes, write)
+        .title("Write a file")
+        .description("Write a complete file: create it or replace its content. Returns the diff. Use Edit to change a part of a file.")
 }
 
 /// `write_file`.
 pub(super) fn short_tool() -> Tool {
-    tool::<ShortArguments, _, _>(
-        "write_file",
-        "Write a file",
-        Effect::Changes,
-        "Write a complete file: create it or replace its content. The same as Write.",
-        |tool_state, arguments, _call| async move {
-            write(&tool_state, arguments.path, arguments.content).await
-        },
-    )
+    workspace_tool("write_file", Effect::Changes, write_short)
+        .title("Write a file")
+        .description("Write a complete file: create it or replace its content. The same as Write.")
 }
 
-async fn write(tool_state: &ToolState, path: String, content: String) -> Answer {
-    let workspace = tool_state.workspace.clone();
-    let done = blocking(move || {
-        let path = workspace.resolve_file(&path)?;
-        let _lock = lock_changes()?;
-        let before = before(&path);
-        write_atomically(&path, &content)?;
-        Ok(summary(&workspace.display(&path), before, &content))
-    });
-    done.await.map(Reply::text)
+fn write(workspace: &Workspace, arguments: WriteArguments) -> Answer {
+    let path = workspace.resolve_file(&arguments.file_path)?;
+    let content = &arguments.content;
+    let _lock = lock_changes()?;
+    let before = before(&path);
+    write_atomically(&path, content)?;
+    let text = summary(&workspace.display(&path), before, content);
+    Ok(Reply::text(text))
+}
+
+fn write_short(workspace: &Workspace, arguments: ShortArguments) -> Answer {
+    let arguments = WriteArguments {
+        file_path: arguments.path,
+        content: arguments.content,
+    };
+    write(workspace, arguments)
 }
 
 /// The previous content.

@@ -5,6 +5,7 @@
 //! video-generation  {"prompt", "aspect_ratio"?, "duration_seconds"?, "image_url"?}  → {"url"}
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, truncate};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 use crate::web::tool_service::ToolService;
 
@@ -55,29 +56,23 @@ struct Video {
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Image, _, _>(
-            "generate_image",
-            "Generate an image",
-            Effect::ChangesExternal,
-            "Generate an image from a description through the service at tool_server_url. Returns its URL or the image.",
-            |tool_state, args, call| async move {
-                let path = "image-generation";
-                let work = generate(&tool_state, path, &args.prompt, &args, IMAGE_TIMEOUT);
-                call.unless_cancelled(work).await
-            },
-        ),
-        tool::<Video, _, _>(
-            "generate_video",
-            "Generate a video",
-            Effect::ChangesExternal,
-            "Generate a short video from a description through the service at tool_server_url. Takes minutes. Returns its URL.",
-            |tool_state, args, call| async move {
-                let path = "video-generation";
-                let work = generate(&tool_state, path, &args.prompt, &args, VIDEO_TIMEOUT);
-                call.unless_cancelled(work).await
-            },
-        ),
+        cancellable("generate_image", Effect::ChangesExternal, image)
+            .title("Generate an image")
+            .description("Generate an image from a description through the service at tool_server_url. Returns its URL or the image."),
+        cancellable("generate_video", Effect::ChangesExternal, video)
+            .title("Generate a video")
+            .description("Generate a short video from a description through the service at tool_server_url. Takes minutes. Returns its URL."),
     ]
+}
+
+async fn image(tool_state: Arc<ToolState>, args: Image) -> Answer {
+    let path = "image-generation";
+    generate(&tool_state, path, &args.prompt, &args, IMAGE_TIMEOUT).await
+}
+
+async fn video(tool_state: Arc<ToolState>, args: Video) -> Answer {
+    let path = "video-generation";
+    generate(&tool_state, path, &args.prompt, &args, VIDEO_TIMEOUT).await
 }
 
 async fn generate(

@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::start;
+use super::search_tool;
 use super::walk::{End, Walk, pattern};
-use crate::files::blocking::{Bounds, blocking};
-use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::files::blocking::Bounds;
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::Tool;
 use crate::workspace::Workspace;
 
 /// Maximum number of files in a reply.
@@ -26,7 +27,6 @@ struct GlobArguments {
     /// Pattern for paths relative to the folder: "*.md" matches files in it, "**/*.rs" matches files at any depth.
     pattern: String,
     /// Folder to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
 }
 
@@ -46,23 +46,15 @@ struct GlobResult {
 
 /// The tool.
 pub(super) fn glob_tool() -> Tool {
-    tool::<GlobArguments, _, _>(
-        "Glob",
-        "Find files by name",
-        Effect::Reads,
-        "Find files whose path matches a pattern (*, **, ?, [a-z], {a,b}). Returns at most 200 paths, most recently modified first. Skips \
-         git-ignored files, and hidden files unless the pattern names them; LS lists everything.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            blocking(move || glob(&workspace, &arguments, &bounds)).await
-        },
-    )
-    .with_output::<GlobResult>()
+    search_tool("Glob", TIME_LIMIT, glob)
+        .title("Find files by name")
+        .description("Find files whose path matches a pattern (*, **, ?, [a-z], {a,b}). Returns at most 200 paths, most recently modified first. Skips \
+         git-ignored files, and hidden files unless the pattern names them; LS lists everything.")
+        .with_output::<GlobResult>()
 }
 
-fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> Answer {
-    let (folder, rest) = split(arguments)?;
+fn glob(workspace: &Workspace, arguments: GlobArguments, bounds: &Bounds) -> Answer {
+    let (folder, rest) = split(&arguments)?;
     let root = start(workspace, Some(&folder))?;
     if !root.is_dir() {
         return Err(Problem::new(format!(
@@ -95,7 +87,7 @@ fn glob(workspace: &Workspace, arguments: &GlobArguments, bounds: &Bounds) -> An
 }
 
 /// Splits an absolute pattern into its folder and the rest.
-fn split(arguments: &GlobArguments) -> Result<(String, String), Problem> {
+fn split(arguments: &GlobArguments) -> Result<(String, String)> {
     let path = Path::new(&arguments.pattern);
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(Problem::new(

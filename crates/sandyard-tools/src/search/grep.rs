@@ -12,12 +12,12 @@ use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::one_line;
 use super::walk::{End, Walk};
-use crate::files::blocking::{Bounds, blocking};
+use super::{one_line, search_tool};
+use crate::files::blocking::Bounds;
 use crate::files::open::open;
-use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::Tool;
 use crate::workspace::Workspace;
 
 /// Maximum number of lines in a reply.
@@ -38,10 +38,8 @@ struct GrepArguments {
     /// Regular expression in Rust syntax, as in ripgrep; prefix it with (?i) to ignore case.
     pattern: String,
     /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
     /// Search only files whose name matches this pattern, for example "*.rs" or "*.{ts,tsx}".
-    #[serde(default)]
     include: Option<String>,
 }
 
@@ -70,22 +68,14 @@ struct Match {
 
 /// The tool.
 pub(super) fn grep_tool() -> Tool {
-    tool::<GrepArguments, _, _>(
-        "Grep",
-        "Search in files",
-        Effect::Reads,
-        "Search files for lines that match a regular expression, like ripgrep. Skips hidden, binary and git-ignored files. Returns \
-         file:line:text, sorted by path, at most 200 lines.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            blocking(move || grep(&workspace, &arguments, &bounds)).await
-        },
-    )
-    .with_output::<GrepResult>()
+    search_tool("Grep", TIME_LIMIT, grep)
+        .title("Search in files")
+        .description("Search files for lines that match a regular expression, like ripgrep. Skips hidden, binary and git-ignored files. Returns \
+         file:line:text, sorted by path, at most 200 lines.")
+        .with_output::<GrepResult>()
 }
 
-fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> Answer {
+fn grep(workspace: &Workspace, arguments: GrepArguments, bounds: &Bounds) -> Answer {
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_REGEX)
@@ -112,7 +102,7 @@ fn grep(workspace: &Workspace, arguments: &GrepArguments, bounds: &Bounds) -> An
 }
 
 /// Resolves the path to search, which must exist.
-pub(super) fn start(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, Problem> {
+pub(super) fn start(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf> {
     let path = workspace.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."))?;
     match path.symlink_metadata() {
         Ok(_) => Ok(path),

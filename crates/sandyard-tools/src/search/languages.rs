@@ -5,7 +5,7 @@ use std::path::Path;
 use ast_grep_core::Language;
 use ast_grep_language::SupportLang;
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Languages whose grammars are built in. The library panics for others.
 const LANGUAGES: &[(SupportLang, &str)] = &[
@@ -26,7 +26,7 @@ const LANGUAGES: &[(SupportLang, &str)] = &[
 ];
 
 /// Finds a language by name.
-pub(super) fn by_name(name: &str) -> Result<SupportLang, Problem> {
+pub(super) fn by_name(name: &str) -> Result<SupportLang> {
     let found: Option<SupportLang> = name.parse().ok();
     found.filter(|language| is_known(*language)).ok_or_else(|| {
         let names: Vec<_> = LANGUAGES.iter().map(|(_, name)| *name).collect();

@@ -8,11 +8,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::search_tool;
 use crate::call::Call;
 use crate::files::blocking::{Bounds, blocking};
 use crate::files::open::failed;
-use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::Tool;
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
@@ -28,7 +29,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Deserialize, JsonSchema)]
 struct ListArguments {
     /// Path of the folder, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
 }
 
@@ -63,29 +63,21 @@ struct Entry {
 
 /// The tool.
 pub(super) fn list_tool() -> Tool {
-    tool::<ListArguments, _, _>(
-        "LS",
-        "List a folder",
-        Effect::Reads,
-        "List a folder, including hidden and ignored files: folders first (with a trailing /), then files with their size in bytes and \
-         links with their target. At most 1,000 entries.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            let path = arguments.path.filter(|path| !path.is_empty());
-            let path = workspace.resolve(path.as_deref().unwrap_or("."))?;
-            blocking(move || list(&workspace, &path, &bounds)).await
-        },
-    )
-    .with_output::<ListResult>()
+    search_tool("LS", TIME_LIMIT, list)
+        .title("List a folder")
+        .description("List a folder, including hidden and ignored files: folders first (with a trailing /), then files with their size in bytes and \
+         links with their target. At most 1,000 entries.")
+        .with_output::<ListResult>()
 }
 
-fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
-    let (mut entries, mut total) = entries(path, bounds)?;
+fn list(workspace: &Workspace, arguments: ListArguments, bounds: &Bounds) -> Answer {
+    let path = arguments.path.filter(|path| !path.is_empty());
+    let path = workspace.resolve(path.as_deref().unwrap_or("."))?;
+    let (mut entries, mut total) = entries(&path, bounds)?;
     let truncated = entries.len() > MAX_SHOWN || total > entries.len();
     total = total.max(entries.len());
     entries.truncate(MAX_SHOWN);
-    let name = workspace.display(path);
+    let name = workspace.display(&path);
     let mut text = format!("{name}:\n");
     for entry in &entries {
         text.push_str(&entry.line());
@@ -141,14 +133,14 @@ pub(crate) async fn two_levels(tool_state: &ToolState, path: PathBuf, call: &Cal
     .await
 }
 
-fn visible(path: &Path, bounds: &Bounds) -> Result<Vec<Entry>, Problem> {
+fn visible(path: &Path, bounds: &Bounds) -> Result<Vec<Entry>> {
     let (mut entries, _) = entries(path, bounds)?;
     entries.retain(|entry| !entry.name.starts_with('.'));
     Ok(entries)
 }
 
 /// The entries of a folder, folders first, and their number.
-fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize), Problem> {
+fn entries(path: &Path, bounds: &Bounds) -> Result<(Vec<Entry>, usize)> {
     let metadata = path
         .symlink_metadata()
         .map_err(|error| failed(path, "listed", &error))?;

@@ -21,7 +21,16 @@ pub(crate) mod walk;
 
 pub(crate) use list::two_levels;
 
-use crate::tool::Tool;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::call::Call;
+use crate::files::blocking::{Bounds, blocking};
+use crate::reply::Answer;
+use crate::tool::{Effect, Tool, tool};
+use crate::workspace::Workspace;
 
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
@@ -31,6 +40,22 @@ pub(crate) fn tools() -> Vec<Tool> {
         tree::tree_tool(),
         list::list_tool(),
     ]
+}
+
+/// Creates a tool that searches the workspace until the call is cancelled or the time limit is reached.
+fn search_tool<A, W>(name: &'static str, limit: Duration, work: W) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    W: Fn(&Workspace, A, &Bounds) -> Answer + Copy + Send + Sync + 'static,
+{
+    tool(
+        name,
+        Effect::Reads,
+        move |tool_state, arguments, call: Call| {
+            let bounds = Bounds::new(&call.cancelled, limit);
+            blocking(move || work(&tool_state.workspace, arguments, &bounds))
+        },
+    )
 }
 
 /// A note of the text for the structured result; none if it is empty.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ast_grep_core::matcher::MatcherExt;
@@ -18,10 +19,12 @@ use super::languages;
 use super::one_line;
 use super::parse::{MAX_DEPTH, STEPS, is_too_deep, parse};
 use super::walk::{End, Walk};
+use crate::call::Call;
 use crate::files::blocking::{Bounds, deep};
 use crate::files::open::open;
 use crate::reply::{Answer, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
+use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
 
 /// Maximum number of matches in a reply.
@@ -44,14 +47,11 @@ struct TreeArguments {
     /// Code with placeholders: $NAME matches one node, $$$NAME matches any number of nodes. Example: "console.log($$$ARGS)".
     pattern: String,
     /// Folder or file to search, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     path: Option<String>,
     /// Search only files whose name matches this pattern, for example "*.ts".
-    #[serde(default)]
     include: Option<String>,
     /// Language of the pattern; only its files are searched (default: the language of each file). One of bash, c, cpp, css, go,
     /// html, java, javascript, json, python, rust, tsx, typescript, yaml.
-    #[serde(default)]
     language: Option<String>,
 }
 
@@ -84,20 +84,18 @@ struct Match {
 
 /// The tool.
 pub(super) fn tree_tool() -> Tool {
-    tool::<TreeArguments, _, _>(
-        "ASTGrep",
-        "Search code by structure",
-        Effect::Reads,
-        "Find code with the structure of a pattern, regardless of whitespace and line breaks, like ast-grep. Skips hidden and git-ignored \
-         files. Returns file:line and the code, sorted by path, at most 100 matches.",
-        |tool_state, arguments, call| async move {
-            let workspace = tool_state.workspace.clone();
-            let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
-            let own_bounds = bounds.clone();
-            deep(&bounds, move || search(&workspace, &arguments, &own_bounds)).await
-        },
-    )
-    .with_output::<TreeResult>()
+    tool("ASTGrep", Effect::Reads, search_tree)
+        .title("Search code by structure")
+        .description("Find code with the structure of a pattern, regardless of whitespace and line breaks, like ast-grep. Skips hidden and git-ignored \
+         files. Returns file:line and the code, sorted by path, at most 100 matches.")
+        .with_output::<TreeResult>()
+}
+
+async fn search_tree(tool_state: Arc<ToolState>, arguments: TreeArguments, call: Call) -> Answer {
+    let bounds = Bounds::new(&call.cancelled, TIME_LIMIT);
+    let own_bounds = bounds.clone();
+    let work = move || search(&tool_state.workspace, &arguments, &own_bounds);
+    deep(&bounds, work).await
 }
 
 fn search(workspace: &Workspace, arguments: &TreeArguments, bounds: &Bounds) -> Answer {

@@ -2,14 +2,14 @@
 //! are not followed, so a walk that starts in the workspace stays there.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use ignore::{WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use super::ignored::Ignored;
 use crate::files::blocking::Bounds;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Walk {
     }
 
     /// Visits only files whose name or relative path matches.
-    pub(super) fn including(mut self, include: Option<&str>) -> Result<Self, Problem> {
+    pub(super) fn including(mut self, include: Option<&str>) -> Result<Self> {
         if let Some(include) = include.filter(|include| !include.is_empty()) {
             self.include = Some(pattern(include)?);
         }
@@ -81,7 +81,7 @@ impl Walk {
                     return false;
                 }
                 let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-                let mut ignored = ignored.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ignored = ignored.lock();
                 !ignored.has(entry.path(), is_folder)
             })
             .sort_by_file_path(Path::cmp)
@@ -114,7 +114,7 @@ impl Walk {
 }
 
 /// Parses a glob pattern: `*` matches within a folder, `**` across folders.
-pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, Problem> {
+pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher> {
     let built: Result<Glob, _> = GlobBuilder::new(pattern).literal_separator(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| {
         Problem::new(format!(

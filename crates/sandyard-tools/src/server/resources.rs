@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::files::blocking::{Bounds, blocking};
 use crate::files::kind::{Kind, START};
 use crate::files::open::open;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::search::walk::{End, Walk};
 use crate::tool_state::ToolState;
 use crate::workspace::Workspace;
@@ -54,10 +54,7 @@ pub(super) async fn list(
 }
 
 /// The result for a page. The next page starts after the last file of this one.
-fn list_result(
-    mut page: Vec<(PathBuf, Resource)>,
-    end: End,
-) -> Result<ListResourcesResult, Problem> {
+fn list_result(mut page: Vec<(PathBuf, Resource)>, end: End) -> Result<ListResourcesResult> {
     if page.is_empty() && end == End::TimedOut {
         return Err(Problem::new(
             "listing the files takes too long: use the tools Glob and LS",
@@ -77,7 +74,7 @@ fn page(
     workspace: &Workspace,
     after: Option<&Path>,
     bounds: &Bounds,
-) -> Result<(Vec<(PathBuf, Resource)>, End), Problem> {
+) -> Result<(Vec<(PathBuf, Resource)>, End)> {
     let root = workspace.resolve(".")?;
     let mut page = Vec::new();
     let end = Walk::new(root.clone())

@@ -1,10 +1,11 @@
 //! Activity of a session: its calls, open streams and messages.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
+use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -44,7 +45,7 @@ impl Default for Activity {
 impl Activity {
     /// Whether a stream is open, and when the session was last used; none during a call.
     pub(super) fn idle(&self) -> Option<(bool, Instant)> {
-        let counts = self.counts();
+        let counts = self.0.lock();
         let is_idle = counts.calls.is_empty();
         is_idle.then_some((counts.streams > 0, counts.last_used))
     }
@@ -58,7 +59,7 @@ impl Activity {
     }
 
     fn record_received(&self, message: &ClientJsonRpcMessage) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.last_used = Instant::now();
         match message {
             JsonRpcMessage::Request(request) => {
@@ -77,7 +78,7 @@ impl Activity {
     }
 
     fn record_sent(&self, message: &ServerJsonRpcMessage) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.last_used = Instant::now();
         let answered = match message {
             JsonRpcMessage::Response(answer) => Some(&answer.id),
@@ -87,10 +88,6 @@ impl Activity {
         if let Some(id) = answered {
             counts.calls.remove(id);
         }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +136,7 @@ pub(super) struct StreamGuard(Arc<Activity>);
 impl StreamGuard {
     /// Counts one more stream.
     pub(super) fn new(activity: Arc<Activity>) -> Self {
-        activity.counts().streams += 1;
+        activity.0.lock().streams += 1;
         Self(activity)
     }
 
@@ -150,7 +147,7 @@ impl StreamGuard {
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
         stream.inspect(move |_| {
             if let Some(guard) = &guard {
-                guard.0.counts().last_used = Instant::now();
+                guard.0.0.lock().last_used = Instant::now();
             }
         })
     }
@@ -158,7 +155,7 @@ impl StreamGuard {
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        let mut counts = self.0.counts();
+        let mut counts = self.0.0.lock();
         counts.streams -= 1;
         counts.last_used = Instant::now();
     }

@@ -5,10 +5,11 @@
 //! that was idle longest is closed when there are too many. Some clients never close theirs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
@@ -66,7 +67,7 @@ impl Sessions {
     /// Closes the session that was idle longest, if there are too many.
     async fn make_room(&self) -> Result<(), SessionError> {
         let idle = {
-            let sessions = self.activity();
+            let sessions = self.activity.lock();
             if sessions.len() < self.max_sessions {
                 return Ok(());
             }
@@ -81,11 +82,7 @@ impl Sessions {
 
     /// Marks a session as having an open stream.
     fn open_stream(&self, id: &SessionId) -> Option<StreamGuard> {
-        self.activity().get(id).cloned().map(StreamGuard::new)
-    }
-
-    fn activity(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Activity>>> {
-        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+        self.activity.lock().get(id).cloned().map(StreamGuard::new)
     }
 }
 
@@ -97,7 +94,7 @@ impl SessionManager for Sessions {
         self.make_room().await?;
         let (id, transport) = self.local.create_session().await?;
         let activity = Arc::<Activity>::default();
-        self.activity().insert(id.clone(), activity.clone());
+        self.activity.lock().insert(id.clone(), activity.clone());
         let monitored = MonitoredTransport {
             transport,
             activity,
@@ -120,7 +117,7 @@ impl SessionManager for Sessions {
 
     /// The library also calls this for sessions that have ended already.
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.activity().remove(id);
+        self.activity.lock().remove(id);
         Ok(self.local.close_session(id).await?)
     }
 

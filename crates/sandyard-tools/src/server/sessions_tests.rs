@@ -104,14 +104,14 @@ impl TestEnv {
     }
 
     fn is_busy(&self, session: &str) -> bool {
-        let activity = self.sessions.activity();
+        let activity = self.sessions.activity.lock();
         activity
             .get(session)
             .is_some_and(|session| session.idle().is_none())
     }
 
     fn count(&self) -> usize {
-        self.sessions.activity().len()
+        self.sessions.activity.lock().len()
     }
 }
 

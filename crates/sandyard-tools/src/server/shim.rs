@@ -28,7 +28,7 @@ struct RequestKind {
 #[derive(Deserialize)]
 struct PlainCall {
     tool: String,
-    #[serde(default, alias = "arguments")]
+    #[serde(alias = "arguments")]
     args: Option<JsonObject>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::serve_server_with_ct;
 use sandyard_core::random;
@@ -59,7 +60,7 @@ struct Sessions {
 impl Sessions {
     /// Adds a session and returns the receiver of its messages; none when there are too many sessions.
     fn add(&self, id: &str) -> Option<mpsc::Receiver<ClientJsonRpcMessage>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if open.len() >= MAX_SESSIONS {
             return None;
         }
@@ -69,12 +70,12 @@ impl Sessions {
     }
 
     fn find(&self, id: &str) -> Option<mpsc::Sender<ClientJsonRpcMessage>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         open.get(id).cloned()
     }
 
     fn remove(&self, id: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.remove(id);
     }
 }

@@ -13,7 +13,7 @@ use super::sessions::Obtained;
 use super::state::{Activity, Finished};
 use super::{replies, stop};
 use crate::call::Call;
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Problem, Result};
 use crate::tool::{Effect, Tool, tool};
 use crate::tool_state::ToolState;
 
@@ -29,7 +29,6 @@ struct Bash {
     /// The bash command; may have several lines.
     command: String,
     /// What the command does, in 5 to 10 words.
-    #[serde(default)]
     description: Option<String>,
     /// Seconds to wait for the command to end, 0 to 180 (default 60). After that the command keeps running in the session.
     #[serde(default = "default_timeout")]
@@ -57,7 +56,7 @@ pub(super) fn bounded_wait(seconds: f64) -> Duration {
 }
 
 /// Checks that a text can be a command.
-pub(super) fn check_command(command: &str) -> Result<(), Problem> {
+pub(super) fn check_command(command: &str) -> Result<()> {
     if command.contains('\0') {
         return Err(Problem::new(
             "the command contains a NUL character, which shells do not accept",
@@ -74,21 +73,17 @@ pub(super) fn check_command(command: &str) -> Result<(), Problem> {
 
 /// The tool.
 pub(super) fn bash() -> Tool {
-    tool::<Bash, _, _>(
-        "Bash",
-        "Run a command",
-        Effect::ChangesExternal,
-        "Run a command in a named shell session. Returns its output, its exit code and the shell's working directory. The working \
+    tool("Bash", Effect::ChangesExternal, run)
+        .title("Run a command")
+        .description("Run a command in a named shell session. Returns its output, its exit code and the shell's working directory. The working \
          directory, variables, functions and background jobs of a session persist between commands. A command that exceeds \
          `timeout` keeps running: use BashView to see its output, BashWriteToProcess to type into it, BashStop to stop it. A \
          session runs one command at a time; use several sessions to run several commands. Start servers with \
-         wait_for_output=false. Long output is shortened in the middle.",
-        |tool_state, arguments, call| async move { run(&tool_state, arguments, &call).await },
-    )
-    .with_output::<replies::CommandResult>()
+         wait_for_output=false. Long output is shortened in the middle.")
+        .with_output::<replies::CommandResult>()
 }
 
-async fn run(tool_state: &ToolState, arguments: Bash, call: &Call) -> Answer {
+async fn run(tool_state: Arc<ToolState>, arguments: Bash, call: Call) -> Answer {
     check_command(&arguments.command)?;
     let (session, obtained) = tool_state
         .sessions
@@ -121,7 +116,7 @@ async fn run(tool_state: &ToolState, arguments: Bash, call: &Call) -> Answer {
             Ok(replies::running(&session, &first, &why))
         }
         () = call.cancelled.cancelled() => Ok(cancel(&session, number, done, &first).await),
-        () = report(&session, call) => Err(Problem::new("the call was cancelled")),
+        () = report(&session, &call) => Err(Problem::new("the call was cancelled")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -28,7 +29,6 @@ struct RunCommand {
     /// The shell command.
     command: String,
     /// Working directory, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     cwd: Option<String>,
     /// Seconds after which the command is killed, 0 to 180 (default 60).
     #[serde(default = "default_timeout")]
@@ -55,18 +55,14 @@ struct RunCommandResult {
 
 /// The tool.
 pub(super) fn run_command() -> Tool {
-    tool::<RunCommand, _, _>(
-        "run_command",
-        "Run one command",
-        Effect::ChangesExternal,
-        "Run one command in a new shell and return its output and exit code. Nothing persists: no working directory, no variables. \
-         The command has no terminal and no input, and is killed after `timeout` seconds. Use Bash for longer commands.",
-        |tool_state, arguments, call| async move { run(&tool_state, arguments, &call).await },
-    )
-    .with_output::<RunCommandResult>()
+    tool("run_command", Effect::ChangesExternal, run)
+        .title("Run one command")
+        .description("Run one command in a new shell and return its output and exit code. Nothing persists: no working directory, no variables. \
+         The command has no terminal and no input, and is killed after `timeout` seconds. Use Bash for longer commands.")
+        .with_output::<RunCommandResult>()
 }
 
-async fn run(tool_state: &ToolState, arguments: RunCommand, call: &Call) -> Answer {
+async fn run(tool_state: Arc<ToolState>, arguments: RunCommand, call: Call) -> Answer {
     check_command(&arguments.command)?;
     let folder = match arguments.cwd.as_deref() {
         None | Some("") => tool_state.workspace.root().to_owned(),

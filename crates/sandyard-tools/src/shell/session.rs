@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use pty_process::OwnedWritePty;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::io::AsyncWriteExt;
@@ -18,7 +19,7 @@ use super::reader::follow;
 use super::screen::{COLUMNS, ROWS, Screen};
 use super::state::{Activity, Finished, Running, State};
 use super::stop::Process;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Time limit for typing when no program reads the input.
 const MAX_TYPING: Duration = Duration::from_secs(5);
@@ -121,7 +122,7 @@ impl Session {
         self: &Arc<Self>,
         command: &str,
         description: Option<String>,
-    ) -> Result<(u64, oneshot::Receiver<Arc<Finished>>), Problem> {
+    ) -> Result<(u64, oneshot::Receiver<Arc<Finished>>)> {
         let (done, wait) = oneshot::channel();
         let mut state = self.state();
         match &state.activity {
@@ -170,7 +171,7 @@ impl Session {
     }
 
     /// Types into the terminal.
-    pub(super) async fn write(&self, input: &[u8]) -> Result<(), Problem> {
+    pub(super) async fn write(&self, input: &[u8]) -> Result<()> {
         let write = async { self.keyboard.lock().await.write_all(input).await };
         match tokio::time::timeout(MAX_TYPING, write).await {
             Ok(Ok(())) => Ok(()),
@@ -233,7 +234,7 @@ impl Session {
 
     /// The session's state.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns whether the shell has ended.

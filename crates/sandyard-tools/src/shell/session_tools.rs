@@ -12,6 +12,7 @@ use super::session::Session;
 use super::sessions::{MAX_SESSIONS, Obtained, check_name};
 use super::state::Activity;
 use super::{bash, replies, stop as stopping};
+use crate::call::Call;
 use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
 use crate::tool::{Effect, NoArguments, Tool, tool};
 use crate::tool_state::ToolState;
@@ -28,52 +29,48 @@ struct Init {
     /// Name of the new session: letters, digits, `_`, `.` and `-`.
     session_name: String,
     /// Working directory of the new session, absolute or relative to the workspace (default: the workspace).
-    #[serde(default)]
     start_directory: Option<String>,
 }
 
 /// `BashInit`.
 pub(super) fn init() -> Tool {
-    tool::<Init, _, _>(
-        "BashInit",
-        "Create a shell session",
-        Effect::Adds,
-        "Create a named shell session: bash in a terminal, until it is stopped. Only needed to choose the working directory: Bash \
-         creates missing sessions.",
-        |tool_state, arguments, _| async move {
-            check_name(&arguments.session_name)?;
-            let folder = match arguments.start_directory.as_deref() {
-                None | Some("") => None,
-                Some(path) => {
-                    let folder = tool_state.workspace.resolve(path)?;
-                    if !folder.is_dir() {
-                        return Err(Problem::new(format!(
-                            "{path} is not a folder: create it first"
-                        )));
-                    }
-                    Some(folder)
-                }
-            };
-            let name = &arguments.session_name;
-            if let Ok(before) = tool_state.sessions.find(name)
-                && before.is_ended()
-            {
-                // Otherwise the new session would start in the old one's working directory.
-                tool_state.sessions.remove(&before);
+    tool("BashInit", Effect::Adds, create_session)
+        .title("Create a shell session")
+        .description("Create a named shell session: bash in a terminal, until it is stopped. Only needed to choose the working directory: Bash \
+         creates missing sessions.")
+}
+
+async fn create_session(tool_state: Arc<ToolState>, arguments: Init, _: Call) -> Answer {
+    let name = &arguments.session_name;
+    check_name(name)?;
+    let folder = match arguments.start_directory.as_deref() {
+        None | Some("") => None,
+        Some(path) => {
+            let folder = tool_state.workspace.resolve(path)?;
+            if !folder.is_dir() {
+                return Err(Problem::new(format!(
+                    "{path} is not a folder: create it first"
+                )));
             }
-            let (session, obtained) = tool_state
-                .sessions
-                .obtain(&tool_state.workspace, name, folder)
-                .await?;
-            let (line, _) = replies::session(&session);
-            match obtained {
-                Obtained::Existing => Err(Problem::new(format!(
-                    "the session exists already ({line}). Use it with Bash, or end it with BashStop and kill_session"
-                ))),
-                _ => Ok(Reply::text(format!("session created: {line}"))),
-            }
-        },
-    )
+            Some(folder)
+        }
+    };
+    let sessions = &tool_state.sessions;
+    if let Ok(before) = sessions.find(name)
+        && before.is_ended()
+    {
+        // Otherwise the new session would start in the old one's working directory.
+        sessions.remove(&before);
+    }
+    let obtained = sessions.obtain(&tool_state.workspace, name, folder).await?;
+    let (session, obtained) = obtained;
+    let (line, _) = replies::session(&session);
+    match obtained {
+        Obtained::Existing => Err(Problem::new(format!(
+            "the session exists already ({line}). Use it with Bash, or end it with BashStop and kill_session"
+        ))),
+        _ => Ok(Reply::text(format!("session created: {line}"))),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,17 +82,14 @@ struct View {
 
 /// `BashView`.
 pub(super) fn view() -> Tool {
-    tool::<View, _, _>(
-        "BashView",
-        "View shell sessions",
-        Effect::Reads,
-        "Show shell sessions: the latest output, the running command and its duration, the working directory and the last exit code.",
-        |tool_state, arguments, _| async move { view_sessions(&tool_state, &arguments.session_names) },
-    )
-    .with_output::<replies::SessionList>()
+    tool("BashView", Effect::Reads, view_sessions)
+        .title("View shell sessions")
+        .description("Show shell sessions: the latest output, the running command and its duration, the working directory and the last exit code.")
+        .with_output::<replies::SessionList>()
 }
 
-fn view_sessions(tool_state: &ToolState, names: &[String]) -> Answer {
+async fn view_sessions(tool_state: Arc<ToolState>, arguments: View, _: Call) -> Answer {
+    let names = &arguments.session_names;
     let mut seen = HashSet::new();
     let names: Vec<_> = names.iter().filter(|name| seen.insert(*name)).collect();
     if names.len() > MAX_SESSIONS {
@@ -145,27 +139,23 @@ fn end_of(output: String, limit: usize) -> String {
 
 /// `BashList`.
 pub(super) fn list() -> Tool {
-    tool::<NoArguments, _, _>(
-        "BashList",
-        "List shell sessions",
-        Effect::Reads,
-        "List shell sessions with their state (idle, busy or ended) and working directory.",
-        |tool_state, _, _| async move {
-            let (lines, sessions): (Vec<_>, Vec<_>) = tool_state
-                .sessions
-                .all()
-                .iter()
-                .map(|session| replies::session(session))
-                .unzip();
-            let text = if lines.is_empty() {
-                "there are no sessions: Bash creates one".into()
-            } else {
-                lines.join("\n")
-            };
-            Ok(Reply::text(text).with_structured(replies::SessionList { sessions }))
-        },
-    )
-    .with_output::<replies::SessionList>()
+    tool("BashList", Effect::Reads, list_sessions)
+        .title("List shell sessions")
+        .description(
+            "List shell sessions with their state (idle, busy or ended) and working directory.",
+        )
+        .with_output::<replies::SessionList>()
+}
+
+async fn list_sessions(tool_state: Arc<ToolState>, _: NoArguments, _: Call) -> Answer {
+    let sessions = tool_state.sessions.all();
+    let sessions = sessions.iter().map(|session| replies::session(session));
+    let (lines, sessions): (Vec<_>, Vec<_>) = sessions.unzip();
+    let text = match lines.is_empty() {
+        true => "there are no sessions: Bash creates one".to_owned(),
+        false => lines.join("\n"),
+    };
+    Ok(Reply::text(text).with_structured(replies::SessionList { sessions }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -179,57 +169,45 @@ struct Stop {
 
 /// `BashStop`.
 pub(super) fn stop() -> Tool {
-    tool::<Stop, _, _>(
-        "BashStop",
-        "Stop a command",
-        Effect::Changes,
-        "Stop the command that runs in a session: with Ctrl-C, then with signals if necessary. The session keeps its working directory \
-         and variables. With kill_session the whole session ends, including background jobs.",
-        |tool_state, arguments, _| async move {
-            let session = tool_state.sessions.find(&arguments.session_name)?;
-            if arguments.kill_session {
-                // In its own task, so that it continues if the call is dropped.
-                let ending = session.clone();
-                let ended = tokio::spawn(async move { stopping::end(&ending).await }).await;
-                return if matches!(ended, Ok(true)) {
-                    tool_state.sessions.remove(&session);
-                    Ok(Reply::text(format!(
-                        "session {} ended with all its processes",
-                        session.name
-                    )))
-                } else {
-                    Err(Problem::new(
-                        "some processes of the session do not end: try again in a moment",
-                    ))
-                };
-            }
-            let number = match &session.state().activity {
-                Activity::Command(running) => running.number,
-                _ => {
-                    return Ok(Reply::text(format!(
-                        "no command runs in session {}",
-                        session.name
-                    )));
-                }
-            };
-            let stopping_session = session.clone();
-            let stopped =
-                tokio::spawn(async move { stopping::interrupt(&stopping_session, number).await })
-                    .await;
-            if !matches!(stopped, Ok(true)) {
-                return Err(Problem::new(format!(
-                    "the command in session {} does not stop, not even after SIGKILL: the shell itself runs it. End the session with \
-                     kill_session",
-                    session.name
-                )));
-            }
-            Ok(replies::running(
-                &session,
-                "[stopped]",
-                "Another command has started.",
-            ))
-        },
-    )
+    tool("BashStop", Effect::Changes, stop_command)
+        .title("Stop a command")
+        .description("Stop the command that runs in a session: with Ctrl-C, then with signals if necessary. The session keeps its working directory \
+         and variables. With kill_session the whole session ends, including background jobs.")
+}
+
+async fn stop_command(tool_state: Arc<ToolState>, arguments: Stop, _: Call) -> Answer {
+    let session = tool_state.sessions.find(&arguments.session_name)?;
+    let name = &session.name;
+    if arguments.kill_session {
+        // In its own task, so that it continues if the call is dropped.
+        let ending = session.clone();
+        let ended = tokio::spawn(async move { stopping::end(&ending).await }).await;
+        if !matches!(ended, Ok(true)) {
+            return Err(Problem::new(
+                "some processes of the session do not end: try again in a moment",
+            ));
+        }
+        tool_state.sessions.remove(&session);
+        let text = format!("session {name} ended with all its processes");
+        return Ok(Reply::text(text));
+    }
+    let number = match &session.state().activity {
+        Activity::Command(running) => running.number,
+        _ => return Ok(Reply::text(format!("no command runs in session {name}"))),
+    };
+    let stopping_session = session.clone();
+    let stop = async move { stopping::interrupt(&stopping_session, number).await };
+    if !matches!(tokio::spawn(stop).await, Ok(true)) {
+        return Err(Problem::new(format!(
+            "the command in session {name} does not stop, not even after SIGKILL: the shell itself runs it. End the session with \
+             kill_session"
+        )));
+    }
+    Ok(replies::running(
+        &session,
+        "[stopped]",
+        "Another command has started.",
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -245,25 +223,25 @@ struct Write {
 
 /// `BashWriteToProcess`.
 pub(super) fn write() -> Tool {
-    tool::<Write, _, _>(
-        "BashWriteToProcess",
-        "Type into a command",
-        Effect::ChangesExternal,
-        "Type into the program that runs in a session, for example to answer its question. Returns the output that follows within about \
-         two seconds.",
-        |tool_state, arguments, call| async move {
-            let session = tool_state.sessions.find(&arguments.session_name)?;
-            if arguments.input.len() > MAX_INPUT {
-                return Err(Problem::new(format!("the input is longer than {MAX_INPUT} bytes, the maximum for one call")));
-            }
-            let mut input = arguments.input.into_bytes();
-            if arguments.press_enter {
-                input.push(b'\r');
-            }
-            call.unless_cancelled(type_into(&session, &input)).await
-        },
-    )
-    .with_output::<replies::CommandResult>()
+    tool("BashWriteToProcess", Effect::ChangesExternal, type_input)
+        .title("Type into a command")
+        .description("Type into the program that runs in a session, for example to answer its question. Returns the output that follows within about \
+         two seconds.")
+        .with_output::<replies::CommandResult>()
+}
+
+async fn type_input(tool_state: Arc<ToolState>, arguments: Write, call: Call) -> Answer {
+    let session = tool_state.sessions.find(&arguments.session_name)?;
+    if arguments.input.len() > MAX_INPUT {
+        return Err(Problem::new(format!(
+            "the input is longer than {MAX_INPUT} bytes, the maximum for one call"
+        )));
+    }
+    let mut input = arguments.input.into_bytes();
+    if arguments.press_enter {
+        input.push(b'\r');
+    }
+    call.unless_cancelled(type_into(&session, &input)).await
 }
 
 async fn type_into(session: &Arc<Session>, input: &[u8]) -> Answer {

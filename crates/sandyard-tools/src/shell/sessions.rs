@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::program::Program;
 use super::session::Session;
 use super::stop;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 use crate::workspace::Workspace;
 
 /// Maximum number of sessions.
@@ -44,13 +46,13 @@ pub(super) enum Obtained {
 impl Sessions {
     /// All sessions in order, including ended ones.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
+        self.by_name.lock().values().cloned().collect()
     }
 
     /// Finds a session.
-    pub(super) fn find(&self, name: &str) -> Result<Arc<Session>, Problem> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<Session>> {
         check_name(name)?;
-        let sessions = self.lock();
+        let sessions = self.by_name.lock();
         sessions.get(name).cloned().ok_or_else(|| {
             let names: Vec<_> = sessions.keys().map(String::as_str).collect();
             let names = if names.is_empty() {
@@ -66,7 +68,7 @@ impl Sessions {
 
     /// Removes a session that has ended.
     pub(super) fn remove(&self, session: &Arc<Session>) {
-        let mut sessions = self.lock();
+        let mut sessions = self.by_name.lock();
         if sessions
             .get(&session.name)
             .is_some_and(|other| Arc::ptr_eq(other, session))
@@ -81,7 +83,7 @@ impl Sessions {
         workspace: &Workspace,
         name: &str,
         folder: Option<PathBuf>,
-    ) -> Result<(Arc<Session>, Obtained), Problem> {
+    ) -> Result<(Arc<Session>, Obtained)> {
         check_name(name)?;
         let program = self.program();
         // If the start-up files do not end, start the shell without them.
@@ -108,8 +110,8 @@ impl Sessions {
         name: &str,
         folder: Option<&Path>,
         program: Program,
-    ) -> Result<(Arc<Session>, Obtained), Problem> {
-        let mut sessions = self.lock();
+    ) -> Result<(Arc<Session>, Obtained)> {
+        let mut sessions = self.by_name.lock();
         let mut folder = folder.unwrap_or(workspace.root()).to_owned();
         let mut obtained = Obtained::New;
         if let Some(before) = sessions.get(name) {
@@ -156,14 +158,10 @@ impl Sessions {
         }
         MAX_START
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Checks the name of a session.
-pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     let is_good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_good) {
         return Ok(());

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{change, write_atomically};
-use crate::reply::{Problem, truncate};
+use crate::reply::{Problem, Result, truncate};
 use crate::workspace::Workspace;
 
 /// Folder of all presentations.
@@ -53,7 +53,7 @@ struct Metadata {
 
 impl Deck {
     /// Opens a presentation by name.
-    pub(super) fn open(workspace: &Workspace, name: &str) -> Result<Self, Problem> {
+    pub(super) fn open(workspace: &Workspace, name: &str) -> Result<Self> {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '.');
         if name.is_empty()
             || name.len() > MAX_NAME
@@ -78,7 +78,7 @@ impl Deck {
     }
 
     /// The file of a slide, which need not exist.
-    pub(super) fn file(&self, workspace: &Workspace, number: u32) -> Result<PathBuf, Problem> {
+    pub(super) fn file(&self, workspace: &Workspace, number: u32) -> Result<PathBuf> {
         if !(1..=MAX_SLIDES).contains(&number) {
             return Err(Problem::new(format!(
                 "slide_number must be 1 to {MAX_SLIDES}"
@@ -91,7 +91,7 @@ impl Deck {
     pub(super) fn list(
         &self,
         changed: Option<(u32, Option<String>, Option<String>)>,
-    ) -> Result<Vec<Slide>, Problem> {
+    ) -> Result<Vec<Slide>> {
         let before = self.previous_slides();
         let mut slides = Vec::new();
         for (number, updated) in self.files()? {
@@ -142,7 +142,7 @@ impl Deck {
     }
 
     /// The slide files and when they were changed.
-    fn files(&self) -> Result<BTreeMap<u32, u64>, Problem> {
+    fn files(&self) -> Result<BTreeMap<u32, u64>> {
         let folder = std::fs::read_dir(&self.folder).map_err(|error| {
             Problem::new(format!("{} cannot be read: {error}", self.folder.display()))
         })?;

@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::deck::{Deck, Slide};
-use crate::files::blocking::blocking;
 use crate::files::{apply_patch_below, change, diff, patch_summary, replace, write_atomically};
 use crate::reply::{Answer, Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 #[derive(Deserialize, JsonSchema)]
@@ -54,37 +53,16 @@ struct Patch {
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Write, _, _>(
-            "SlideWrite",
-            "Write a slide",
-            Effect::Changes,
-            "Write one slide of a presentation as an HTML file (presentations/NAME/slide_001.html in the workspace) and update the list of \
-             slides in metadata.json.",
-            |tool_state, args, _call| async move {
-                let workspace = tool_state.workspace.clone();
-                blocking(move || write(&workspace, args)).await
-            },
-        ),
-        tool::<Edit, _, _>(
-            "SlideEdit",
-            "Edit a slide",
-            Effect::Changes,
-            "Replace text in one slide. The old text must occur exactly once, unless replace_all is set. Returns the diff.",
-            |tool_state, args, _call| async move {
-                let workspace = tool_state.workspace.clone();
-                blocking(move || edit(&workspace, args)).await
-            },
-        ),
-        tool::<Patch, _, _>(
-            "slide_apply_patch",
-            "Patch slides",
-            Effect::Changes,
-            "Change several slides with a patch in the format of apply_patch. Either the whole patch is applied, or nothing.",
-            |tool_state, args, _call| async move {
-                let workspace = tool_state.workspace.clone();
-                blocking(move || patch(&workspace, &args.input)).await
-            },
-        ),
+        workspace_tool("SlideWrite", Effect::Changes, write)
+            .title("Write a slide")
+            .description("Write one slide of a presentation as an HTML file (presentations/NAME/slide_001.html in the workspace) and update the list of \
+             slides in metadata.json."),
+        workspace_tool("SlideEdit", Effect::Changes, edit)
+            .title("Edit a slide")
+            .description("Replace text in one slide. The old text must occur exactly once, unless replace_all is set. Returns the diff."),
+        workspace_tool("slide_apply_patch", Effect::Changes, patch)
+            .title("Patch slides")
+            .description("Change several slides with a patch in the format of apply_patch. Either the whole patch is applied, or nothing."),
     ]
 }
 
@@ -129,11 +107,11 @@ fn edit(workspace: &Workspace, args: Edit) -> Answer {
     Ok(Reply::text(diff(&name, &before, &after)))
 }
 
-fn patch(workspace: &Workspace, input: &str) -> Answer {
+fn patch(workspace: &Workspace, Patch { input }: Patch) -> Answer {
     let all = Deck::all(workspace);
     std::fs::create_dir_all(&all)
         .map_err(|error| Problem::new(format!("{} cannot be created: {error}", all.display())))?;
-    let changed = apply_patch_below(workspace, &all, input)?;
+    let changed = apply_patch_below(workspace, &all, &input)?;
     let _lock = change::lock_changes()?;
     let folders = changed
         .iter()

@@ -1,13 +1,16 @@
 //! `TodoRead` and `TodoWrite`: one to-do list for all callers, in memory.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reply::{Problem, Reply};
+use crate::call::Call;
+use crate::reply::{Answer, Problem, Reply, Result};
 use crate::tool::{Effect, NoArguments, Tool, tool};
+use crate::tool_state::ToolState;
 
 /// Maximum number of entries.
 const MAX_TODOS: usize = 200;
@@ -64,42 +67,40 @@ struct List {
 
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
-    let read = tool::<NoArguments, _, _>(
-        "TodoRead",
-        "Read the to-do list",
-        Effect::Reads,
-        "Show the to-do list of this sandbox. Read it when you start working and after each step.",
-        |tool_state, _no_arguments, _call| async move { Ok(list_reply(tool_state.todos.get())) },
-    );
-    let write = tool::<Write, _, _>(
-        "TodoWrite",
-        "Write the to-do list",
-        Effect::Adds,
-        "Replace the to-do list of this sandbox. Use it for work with three or more steps. Mark the current step (only one) as \
-         in_progress, and mark it as completed as soon as it is done.",
-        |tool_state, args, _call| async move {
-            check(&args.todos)?;
-            tool_state.todos.set(args.todos.clone());
-            Ok(list_reply(args.todos))
-        },
-    );
-    vec![read.with_output::<List>(), write.with_output::<List>()]
+    vec![
+        tool("TodoRead", Effect::Reads, read)
+            .title("Read the to-do list")
+            .description("Show the to-do list of this sandbox. Read it when you start working and after each step.")
+            .with_output::<List>(),
+        tool("TodoWrite", Effect::Adds, write)
+            .title("Write the to-do list")
+            .description("Replace the to-do list of this sandbox. Use it for work with three or more steps. Mark the current step (only one) as \
+             in_progress, and mark it as completed as soon as it is done.")
+            .with_output::<List>(),
+    ]
+}
+
+async fn read(tool_state: Arc<ToolState>, _: NoArguments, _: Call) -> Answer {
+    Ok(list_reply(tool_state.todos.get()))
+}
+
+async fn write(tool_state: Arc<ToolState>, Write { todos }: Write, _: Call) -> Answer {
+    check(&todos)?;
+    tool_state.todos.set(todos.clone());
+    Ok(list_reply(todos))
 }
 
 impl Todos {
     fn get(&self) -> Vec<Todo> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, todos: Vec<Todo>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = todos;
+        *self.0.lock() = todos;
     }
 }
 
-fn check(todos: &[Todo]) -> Result<(), Problem> {
+fn check(todos: &[Todo]) -> Result<()> {
     if todos.len() > MAX_TODOS {
         return Err(Problem::new(format!(
             "the list has {} entries, the maximum is {MAX_TODOS}",

@@ -4,13 +4,13 @@ use reqwest::Url;
 use reqwest::redirect::Policy;
 
 use crate::http_client;
-use crate::reply::{Problem, truncate};
+use crate::reply::{Problem, Result, truncate};
 
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
 /// A client for a URL, created for each call.
-pub(super) async fn client(url: &Url) -> Result<reqwest::Client, Problem> {
+pub(super) async fn client(url: &Url) -> Result<reqwest::Client> {
     // An http URL may redirect to https, so load the certificates always.
     let roots = http_client::roots().await;
     http_client::builder(url, roots)
@@ -29,7 +29,7 @@ pub(super) async fn client(url: &Url) -> Result<reqwest::Client, Problem> {
 pub(super) async fn body_up_to(
     response: &mut reqwest::Response,
     limit: usize,
-) -> Result<(Vec<u8>, bool), Problem> {
+) -> Result<(Vec<u8>, bool)> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| problem(&error))? {
         let remaining_bytes = limit - body.len();

@@ -1,5 +1,6 @@
 //! Web and image search through the configured service.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::tool_service::ToolService;
 use crate::reply::{Answer, Problem, Reply, truncate};
-use crate::tool::{Effect, Tool, tool};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Time limit of a search.
@@ -36,64 +37,50 @@ struct ImageQuery {
     /// What the images show.
     query: String,
     /// Shape: all, square, tall, wide or panoramic (default all).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<String>,
     /// Type: all, face, photo, clipart, lineart or animated (default all).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     image_type: Option<String>,
     /// Minimum width in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     min_width: Option<u32>,
     /// Minimum height in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     min_height: Option<u32>,
     /// Return only product images.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     is_product: Option<bool>,
 }
 
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Query, _, _>(
-            "web_search",
-            "Search the web",
-            Effect::ReadsExternal,
-            "Search the web through the service at tool_server_url. Returns titles, URLs and excerpts.",
-            |tool_state, args: Query, call| async move {
-                call.unless_cancelled(web(&tool_state, vec![args.query]))
-                    .await
-            },
-        ),
-        tool::<Queries, _, _>(
-            "web_batch_search",
-            "Search the web with several queries",
-            Effect::ReadsExternal,
-            "Search the web with up to 10 queries at once, through the service at tool_server_url.",
-            |tool_state, args: Queries, call| async move {
-                call.unless_cancelled(web(&tool_state, args.queries)).await
-            },
-        ),
-        tool::<ImageQuery, _, _>(
-            "image_search",
-            "Search images",
-            Effect::ReadsExternal,
-            "Search for images through the service at tool_server_url. Returns URLs and sizes; use read_remote_image to see one.",
-            |tool_state, args: ImageQuery, call| async move {
-                call.unless_cancelled(images(&tool_state, &args)).await
-            },
-        ),
+        cancellable("web_search", Effect::ReadsExternal, web)
+            .title("Search the web")
+            .description("Search the web through the service at tool_server_url. Returns titles, URLs and excerpts."),
+        cancellable("web_batch_search", Effect::ReadsExternal, web_batch)
+            .title("Search the web with several queries")
+            .description("Search the web with up to 10 queries at once, through the service at tool_server_url."),
+        cancellable("image_search", Effect::ReadsExternal, images)
+            .title("Search images")
+            .description("Search for images through the service at tool_server_url. Returns URLs and sizes; use read_remote_image to see one."),
     ]
 }
 
-async fn web(tool_state: &ToolState, queries: Vec<String>) -> Answer {
+async fn web(tool_state: Arc<ToolState>, Query { query }: Query) -> Answer {
+    let queries = vec![query];
+    web_batch(tool_state, Queries { queries }).await
+}
+
+async fn web_batch(tool_state: Arc<ToolState>, Queries { queries }: Queries) -> Answer {
     if queries.is_empty() || queries.len() > MAX_QUERIES {
         return Err(Problem::new(format!("give 1 to {MAX_QUERIES} queries")));
     }
     if queries.iter().any(|query| query.trim().is_empty()) {
         return Err(Problem::new("a query is empty"));
     }
-    let service = &ToolService::of(tool_state)?;
+    let service = &ToolService::of(&tool_state)?;
     let searches = queries.iter().map(|query| async move {
         let body = json!({ "query": query, "max_results": MAX_RESULTS });
         service.post("web-search", &body, TIME_LIMIT).await
@@ -119,13 +106,13 @@ async fn web(tool_state: &ToolState, queries: Vec<String>) -> Answer {
     Ok(Reply::text(parts.collect::<Vec<_>>().join("\n\n")))
 }
 
-async fn images(tool_state: &ToolState, query: &ImageQuery) -> Answer {
+async fn images(tool_state: Arc<ToolState>, query: ImageQuery) -> Answer {
     if query.query.trim().is_empty() {
         return Err(Problem::new("the query is empty"));
     }
     let mut body = json!(query);
     body["max_results"] = MAX_RESULTS.into();
-    let answer = ToolService::of(tool_state)?
+    let answer = ToolService::of(&tool_state)?
         .post("image-search", &body, TIME_LIMIT)
         .await?;
     Ok(Reply::text(results(&answer, &["image_url", "url"], &[])))

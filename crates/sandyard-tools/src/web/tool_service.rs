@@ -22,7 +22,7 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::http;
-use crate::reply::{Problem, truncate};
+use crate::reply::{Problem, Result, truncate};
 use crate::tool_state::{Credential, ToolState};
 
 /// Maximum size of an answer, in bytes.
@@ -39,7 +39,7 @@ pub(crate) struct ToolService {
 
 impl ToolService {
     /// The configured service, or a problem that says how to configure it.
-    pub(crate) fn of(tool_state: &ToolState) -> Result<Self, Problem> {
+    pub(crate) fn of(tool_state: &ToolState) -> Result<Self> {
         let config = tool_state.runtime_config();
         let Some(url) = config.tool_server_url else {
             return Err(Problem::new(
@@ -63,12 +63,7 @@ impl ToolService {
     }
 
     /// Sends a request, whose body is an object, and waits for the answer within a time limit.
-    pub(crate) async fn post(
-        &self,
-        path: &str,
-        body: &Value,
-        limit: Duration,
-    ) -> Result<Value, Problem> {
+    pub(crate) async fn post(&self, path: &str, body: &Value, limit: Duration) -> Result<Value> {
         match tokio::time::timeout(limit, self.send(path, body)).await {
             Ok(answer) => answer,
             Err(_) => Err(Problem::new(format!(
@@ -78,7 +73,7 @@ impl ToolService {
         }
     }
 
-    async fn send(&self, path: &str, body: &Value) -> Result<Value, Problem> {
+    async fn send(&self, path: &str, body: &Value) -> Result<Value> {
         let mut request = http::client(&self.url).await?.post(self.endpoint(path)?);
         let mut object = body.as_object().cloned().unwrap_or_else(Map::new);
         if let Some(credential) = &self.credential {
@@ -109,7 +104,7 @@ impl ToolService {
             .map_err(|_| Problem::new("the answer of the service at tool_server_url is not JSON"))
     }
 
-    fn endpoint(&self, path: &str) -> Result<Url, Problem> {
+    fn endpoint(&self, path: &str) -> Result<Url> {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_fragment(None);

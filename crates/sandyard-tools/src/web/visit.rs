@@ -1,5 +1,6 @@
 //! `web_visit` and `read_remote_image`: fetching a page or an image.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -11,8 +12,8 @@ use super::http;
 use super::markdown::readable;
 use crate::browser::address;
 use crate::files::kind::{Kind, START};
-use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, truncate};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, MAX_IMAGE, Problem, Reply, Result, truncate};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Maximum size of a page, in bytes.
@@ -27,7 +28,6 @@ struct Visit {
     /// URL of the page.
     url: String,
     /// What to look for on the page. It is only repeated in the result; no model processes the page.
-    #[serde(default)]
     prompt: Option<String>,
 }
 
@@ -40,26 +40,13 @@ struct Image {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Visit, _, _>(
-            "web_visit",
-            "Fetch a page",
-            Effect::ReadsExternal,
-            "Fetch a page without a browser and return its text as Markdown. Scripts do not run: use browser_navigation for pages \
-             that need them. Text and JSON are returned unchanged, images as images. `prompt` is only repeated in the result.",
-            |tool_state, args: Visit, call| async move {
-                let work = visit(&tool_state, &args.url, args.prompt.as_deref());
-                call.unless_cancelled(work).await
-            },
-        ),
-        tool::<Image, _, _>(
-            "read_remote_image",
-            "View an image from the web",
-            Effect::ReadsExternal,
-            "Fetch an image from a URL and return it as an image.",
-            |tool_state, args: Image, call| async move {
-                call.unless_cancelled(image(&tool_state, &args.url)).await
-            },
-        ),
+        cancellable("web_visit", Effect::ReadsExternal, visit)
+            .title("Fetch a page")
+            .description("Fetch a page without a browser and return its text as Markdown. Scripts do not run: use browser_navigation for pages \
+             that need them. Text and JSON are returned unchanged, images as images. `prompt` is only repeated in the result."),
+        cancellable("read_remote_image", Effect::ReadsExternal, image)
+            .title("View an image from the web")
+            .description("Fetch an image from a URL and return it as an image."),
     ]
 }
 
@@ -73,7 +60,7 @@ struct Fetched {
     is_cut: bool,
 }
 
-async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
+async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched> {
     let url = address::parse(url, &tool_state.workspace)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Problem::new(
@@ -95,7 +82,7 @@ async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
             is_cut,
         })
     };
-    let fetched: Result<_, Problem> = match tokio::time::timeout(TIME_LIMIT, work).await {
+    let fetched: Result<_> = match tokio::time::timeout(TIME_LIMIT, work).await {
         Ok(fetched) => fetched,
         Err(_) => Err(Problem::new(format!(
             "it took longer than {} seconds",
@@ -105,8 +92,8 @@ async fn fetch(tool_state: &ToolState, url: &str) -> Result<Fetched, Problem> {
     fetched.map_err(|problem| Problem::new(format!("{url} cannot be fetched: {problem}")))
 }
 
-async fn visit(tool_state: &ToolState, url: &str, prompt: Option<&str>) -> Answer {
-    let fetched = fetch(tool_state, url).await?;
+async fn visit(tool_state: Arc<ToolState>, Visit { url, prompt }: Visit) -> Answer {
+    let fetched = fetch(&tool_state, &url).await?;
     let mut head = format!("URL: {}\n", fetched.url);
     if !fetched.status.is_success() {
         head.push_str(&format!("HTTP status: {}\n", fetched.status));
@@ -164,8 +151,8 @@ async fn visit(tool_state: &ToolState, url: &str, prompt: Option<&str>) -> Answe
     Ok(Reply::text(format!("{head}\n{}", truncate(text, MAX_TEXT))).with_failure(is_failure))
 }
 
-async fn image(tool_state: &ToolState, url: &str) -> Answer {
-    let fetched = fetch(tool_state, url).await?;
+async fn image(tool_state: Arc<ToolState>, Image { url }: Image) -> Answer {
+    let fetched = fetch(&tool_state, &url).await?;
     if !fetched.status.is_success() {
         return Err(Problem::new(format!(
             "{} answered with {}",

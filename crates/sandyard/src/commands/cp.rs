@@ -4,12 +4,14 @@ mod download;
 mod location;
 mod pack;
 mod progress;
+mod transfer;
 mod upload;
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use sandyard_client::Client;
 use serde_json::json;
 
 use crate::global::Global;
@@ -18,22 +20,25 @@ use location::Location;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One of SOURCE and TARGET is in a sandbox, written as ID:PATH; a relative PATH starts from the home directory. Directories are \
-copied recursively. If TARGET is an existing directory, the copy is created in it. - means standard input or output. To name \
-a local file with a colon, start it with ./, as in ./a:b.
+    override_usage = "sandyard cp [OPTIONS] SOURCE... TARGET",
+    after_help = "A path in a sandbox is written as ID:PATH; a relative PATH starts from the home directory. Directories are copied \
+recursively. If TARGET is an existing directory, the copy is created in it; with several sources, it must be a directory. - means \
+standard input or output. To name a local file with a colon, start it with ./, as in ./a:b.
 
 Examples:
   sandyard cp main.py ID:main.py
   sandyard cp ID:/home/user/out ./results
-  sandyard cp ID:report.csv - | head"
+  sandyard cp *.py ID:src/
+  sandyard cp ID:report.csv - | head
+  sandyard cp ID:data OTHER:data"
 )]
 pub(crate) struct CpArgs {
-    /// File or directory to copy
-    #[arg(value_name = "SOURCE")]
-    from: Location,
-    /// Where to copy it
-    #[arg(value_name = "TARGET")]
-    to: Location,
+    /// Files or directories to copy, and where to copy them
+    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    paths: Vec<Location>,
+    /// Not needed: directories are always copied recursively
+    #[arg(long, short, visible_short_alias = 'R')]
+    recursive: bool,
     /// User in the sandbox that owns new files and whose home directory relative paths start from [default: user]
     #[arg(long, short, value_name = "NAME")]
     user: Option<String>,
@@ -59,23 +64,57 @@ pub(crate) async fn cp(global: &Global, args: CpArgs) -> anyhow::Result<ExitCode
     if let Some(user) = &args.user {
         client = client.with_file_user(user);
     }
-    let progress = progress::Progress::new(!args.quiet && !args.format.json);
-    let is_to_stdout = args.to == Location::Stdio;
-    let copied = match (args.from, args.to) {
-        (Location::Sandbox { id, path }, Location::Sandbox { .. }) => {
-            bail!("source and target are both in sandboxes: copy `{id}:{path}` to this host first")
-        }
-        (from, Location::Sandbox { id, path }) => {
-            upload::upload(&client, &progress, from, &id, &path).await?
-        }
-        (Location::Sandbox { id, path }, to) => {
-            download::download(&client, &progress, &id, &path, to).await?
-        }
-        _ => bail!("neither source nor target is in a sandbox: write one as ID:PATH"),
+    let mut sources = args.paths;
+    let Some(target) = sources.pop() else {
+        bail!("the target is missing");
     };
-    progress.finish();
-    if args.format.json && !is_to_stdout {
-        output::json(&json!({ "path": copied.to, "bytes": copied.bytes }))?;
+    let target = match sources.len() {
+        1 => target,
+        _ => directory(target)?,
+    };
+    for source in sources {
+        let progress = progress::Progress::new(!args.quiet && !args.format.json);
+        let copied = copy(&client, &progress, source, target.clone()).await?;
+        progress.finish();
+        if args.format.json && target != Location::Stdio {
+            output::json(&json!({ "path": copied.to, "bytes": copied.bytes }))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The target of several sources, which is a directory.
+fn directory(target: Location) -> anyhow::Result<Location> {
+    match target {
+        Location::Sandbox { id, path } => Ok(Location::Sandbox {
+            path: format!("{}/", path.trim_end_matches('/')),
+            id,
+        }),
+        Location::Host(path) if path.is_dir() => Ok(Location::Host(path)),
+        _ => bail!("the target of several sources must be an existing directory"),
+    }
+}
+
+async fn copy(
+    client: &Client,
+    progress: &progress::Progress,
+    from: Location,
+    to: Location,
+) -> anyhow::Result<Copied> {
+    match (from, to) {
+        (
+            Location::Sandbox { id, path },
+            Location::Sandbox {
+                id: to,
+                path: target,
+            },
+        ) => transfer::transfer(client, progress, (&id, &path), (&to, &target)).await,
+        (from, Location::Sandbox { id, path }) => {
+            upload::upload(client, progress, from, &id, &path).await
+        }
+        (Location::Sandbox { id, path }, to) => {
+            download::download(client, progress, &id, &path, to).await
+        }
+        _ => bail!("neither source nor target is in a sandbox: write one as ID:PATH"),
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
-use sandyard_client::CreateSandbox;
+use sandyard_client::{Client, CreateSandbox};
 
 use super::args::{LimitArgs, mount, pair, seconds, secret_pair};
 use super::network::{PolicyArgs, is_allow_list_redundant, warn_if_allow_list_is_redundant};
@@ -69,6 +70,9 @@ pub(crate) async fn create(global: &Global, args: CreateArgs) -> anyhow::Result<
     let (format, quiet) = (args.format, args.quiet);
     let request = args.into_request();
     let client = global.client()?;
+    if let Some(user) = &request.user_id {
+        check_user(&client, user).await?;
+    }
     let sandbox = client.create(&request).await?;
     // The server fills in what the flags leave open, so ask it. A failure here does not matter: the sandbox exists.
     if request
@@ -80,12 +84,21 @@ pub(crate) async fn create(global: &Global, args: CreateArgs) -> anyhow::Result<
     }
     format.print(&sandbox, &sandbox.sandbox_id)?;
     if !format.json && !quiet && output::use_colour() {
-        output::note(format!(
-            "try: sandyard exec -it {} -- bash",
-            sandbox.sandbox_id
-        ));
+        output::note(format!("try: sandyard shell {}", sandbox.sandbox_id));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if only an admin may create a sandbox for this user: the server ignores the user in such a request.
+async fn check_user(client: &Client, user: &str) -> anyhow::Result<()> {
+    let info = client.server_info().await?;
+    if !info.is_admin && !info.user.is_empty() && info.user != user {
+        bail!(
+            "only an admin can create a sandbox for `{user}`: you are `{}`",
+            info.user
+        );
+    }
+    Ok(())
 }
 
 impl CreateArgs {

@@ -3,6 +3,7 @@
 pub(super) mod input;
 pub(super) mod session;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use sandyard_client::{Client, Command, ExecRequest, RunCommand, TerminalSize};
 use self::input::{Input, OnHangup};
 use self::session::Session;
 use super::args::CommandArgs;
-use super::exit_code::TIMED_OUT;
+use super::exit_code::{KILLED, NOT_STARTED, TIMED_OUT};
 use super::terminal::terminal_size;
 use crate::global::Global;
 use crate::output::{self, Format};
@@ -58,7 +59,13 @@ pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<Exit
     if args.json {
         return collect(&client, &args).await;
     }
-    let exec = client.exec(&args.id, &args.exec_request()).await?;
+    let mut request = args.exec_request();
+    if args.options.tty {
+        for (name, value) in prompt_variables(&client, &args.id).await? {
+            request.env.entry(name).or_insert(value);
+        }
+    }
+    let exec = client.exec(&args.id, &request).await?;
     let input = match (args.options.tty, args.options.interactive) {
         (true, _) => Input::Terminal,
         (false, true) => Input::Pipe,
@@ -70,7 +77,37 @@ pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<Exit
         on_hangup: OnHangup::Forward,
         has_started: false,
     };
-    session::run(exec, session).await
+    let code = session::run(exec, session).await?;
+    explain(&client, &args, code).await;
+    Ok(code)
+}
+
+/// Says what a failed command may be due to.
+async fn explain(client: &Client, args: &ExecArgs, code: ExitCode) {
+    if code == ExitCode::from(NOT_STARTED) && is_shell_text(&args.command) {
+        output::note(format!(
+            "hint: a shell runs a command line: sandyard exec {} -- sh -c '{}'",
+            args.id, args.command[0]
+        ));
+    }
+    if code == ExitCode::from(KILLED)
+        && let Ok(metrics) = client.metrics(&args.id).await
+        && metrics
+            .other
+            .get("oom_kills")
+            .and_then(serde_json::Value::as_u64)
+            > Some(0)
+    {
+        output::note(format!(
+            "note: the sandbox ran out of memory; `sandyard info {}` shows its limit",
+            args.id
+        ));
+    }
+}
+
+/// Whether a command is a line for a shell in one word, as in `exec ID "a | b"`.
+fn is_shell_text(command: &[String]) -> bool {
+    matches!(command, [text] if text.contains(' ') && !text.contains('\''))
 }
 
 async fn detach(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
@@ -127,6 +164,27 @@ impl ExecArgs {
             ..ExecRequest::new(Command::Argv(self.command.clone()))
         }
     }
+}
+
+/// Variables of a shell in a terminal: its type, and what makes bash show the sandbox's name in the prompt. The host name is an ID
+/// that the user never saw.
+pub(super) async fn prompt_variables(
+    client: &Client,
+    id: &str,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let sandbox = client.inspect(id).await?;
+    let name = sandbox.alias.unwrap_or(sandbox.sandbox_id);
+    let term = std::env::var("TERM").unwrap_or_else(|_| "xterm-256color".to_owned());
+    let mut variables = BTreeMap::from([("TERM".to_owned(), term)]);
+    // Bash evaluates this before each prompt.
+    if name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        let command = format!("PS1=\"${{PS1//\\\\h/{name}}}\"");
+        variables.insert("PROMPT_COMMAND".to_owned(), command);
+    }
+    Ok(variables)
 }
 
 /// The size of the user's terminal.

@@ -6,6 +6,8 @@ pub(crate) const SANDYARD_FAILED: u8 = 125;
 pub(super) const TIMED_OUT: u8 = 124;
 /// The command, the user or the working directory does not exist, as in shells.
 pub(super) const NOT_STARTED: u8 = 127;
+/// The command was killed: the code that a shell shows for SIGKILL.
+pub(super) const KILLED: u8 = 128 + 9;
 /// The reader of our output is gone: the code that a shell shows for SIGPIPE.
 pub(super) const BROKEN_PIPE: u8 = 128 + 13;
 /// The user interrupted us: the code that a shell shows for SIGINT.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use sandyard_client::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::render::{field_text, print_fields};
@@ -110,7 +110,14 @@ pub(crate) async fn files(global: &Global, args: FilesArgs) -> anyhow::Result<Ex
             return Ok(ExitCode::SUCCESS);
         }
         FilesCommand::Stat(FileArgs { id, path, format }) => {
-            return print_fields(&client.stat(&id, &path).await?, format);
+            let mut entry = client.stat(&id, &path).await?;
+            let mode = entry.other.get("mode").and_then(Value::as_u64);
+            if let Some(mode) = mode.filter(|_| !format.json) {
+                entry
+                    .other
+                    .insert("mode".to_owned(), format!("{mode:04o}").into());
+            }
+            return print_fields(&entry, format);
         }
         FilesCommand::Write(FileArgs { id, path, format }) => {
             client.upload(&id, &path, tokio::io::stdin(), None).await?;

@@ -67,23 +67,21 @@ pub(crate) async fn flows(global: &Global, args: &FlowsArgs) -> anyhow::Result<E
 fn table(flows: &[Flow]) {
     let row = |flow: &Flow| {
         vec![
-            Cell::from(&flow.at),
+            Cell::from(output::clock_time(&flow.at)),
             Cell::status(&flow.verdict),
             Cell::from(protocol(flow)),
             Cell::from(target(flow)),
-            Cell::from(flow.address.as_deref().unwrap_or_default()),
+            Cell::from(reason(flow)),
             Cell::from(bytes(flow.sent_bytes)),
             Cell::from(bytes(flow.received_bytes)),
-            Cell::from(reason(flow)),
+            Cell::from(flow.address.as_deref().unwrap_or_default()),
         ]
     };
     let rows: Vec<Vec<Cell>> = flows.iter().map(row).collect();
-    output::table(
-        &[
-            "TIME", "VERDICT", "PROTOCOL", "TARGET", "ADDRESS", "SENT", "RECEIVED", "REASON",
-        ],
-        &rows,
-    );
+    let headings = [
+        "TIME", "VERDICT", "PROTOCOL", "TARGET", "REASON", "SENT", "RECEIVED", "ADDRESS",
+    ];
+    output::lines(&output::fitted_lines(&headings, 5, &rows));
 }
 
 /// A flow as a line with fixed column widths, because the width of later flows is not known.

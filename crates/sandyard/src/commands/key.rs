@@ -9,7 +9,7 @@ use serde_json::json;
 use super::args::seconds;
 use super::render::field_text;
 use crate::global::Global;
-use crate::output::{Cell, Format};
+use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -66,23 +66,23 @@ pub(crate) async fn key(global: &Global, command: KeyCommand) -> anyhow::Result<
                 "ID",
                 "NAME",
                 "OWNER",
-                "KEY",
                 "SCOPES",
-                "EXPIRES",
-                "LAST USED",
                 "REVOKED",
+                "LAST USED",
+                "EXPIRES",
+                "KEY",
             ];
-            format.print_table(&headings, &client.keys().await?, |key| {
-                let other = |name| Cell::from(field_text(&key.other, name));
+            format.print_fitted(&headings, 5, &client.keys().await?, |key| {
+                let ago = |name| Cell::from(output::ago(&field_text(&key.other, name)));
                 vec![
                     Cell::from(&key.id),
                     Cell::from(&key.name),
                     Cell::from(&key.owner),
-                    Cell::from(&key.mask),
                     Cell::from(key.scopes.join(",")),
-                    other("expires_at"),
-                    other("last_used_at"),
-                    other("revoked_at"),
+                    ago("revoked_at"),
+                    ago("last_used_at"),
+                    Cell::from(output::clock_time(&field_text(&key.other, "expires_at"))),
+                    Cell::from(&key.mask),
                 ]
             })
         }

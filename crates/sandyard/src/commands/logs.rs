@@ -3,14 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::Timestamp;
 use sandyard_client::{Client, Event, EventFilter, LogEntry};
+use serde_json::Value;
 
+use super::args::seconds;
 use super::render::{event_time, plain_text};
 use crate::global::Global;
 use crate::output::{self, Format};
 
 /// Number of lines to print before following.
 const DEFAULT_TAIL: usize = 200;
+/// Largest number of lines that the server sends before following.
+const MAX_TAIL: usize = 10_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
@@ -23,11 +28,50 @@ pub(crate) struct LogsArgs {
     /// Number of newest lines to print [default: all, or 200 with --follow or --events]
     #[arg(long, short = 'n', value_name = "COUNT")]
     tail: Option<usize>,
+    /// Print only lines since a time: a duration such as 10m, or a time such as 2026-11-19T20:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<Timestamp>,
+    /// Print only lines of this process
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Print the time of each line
+    #[arg(long, short)]
+    timestamps: bool,
     #[command(flatten)]
     format: Format,
     /// Also print events of the sandbox, such as pauses
     #[arg(long)]
     events: bool,
+}
+
+/// Parses a moment: how long ago it was, or a time (RFC 3339).
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    let seconds = seconds(text)
+        .map_err(|_| "expected a duration such as 10m, or a time such as 2026-11-19T20:30:00Z")?;
+    let now = Timestamp::now().as_second();
+    let at = now
+        .checked_sub_unsigned(seconds)
+        .and_then(|at| Timestamp::from_second(at).ok());
+    at.ok_or_else(|| "too long ago".to_owned())
+}
+
+impl LogsArgs {
+    fn prints(&self, entry: &LogEntry) -> bool {
+        let is_since = self
+            .since
+            .is_none_or(|since| time_of(entry).is_none_or(|at| at >= since));
+        let is_of_process = self.pid.is_none() || self.pid == entry.pid;
+        is_since && is_of_process && (self.events || entry.source != "event")
+    }
+}
+
+/// When a line was written.
+fn time_of(entry: &LogEntry) -> Option<Timestamp> {
+    let at_ms = entry.other.get("at_ms")?.as_i64()?;
+    Timestamp::from_millisecond(at_ms).ok()
 }
 
 #[derive(Debug, Args)]
@@ -48,16 +92,20 @@ pub(crate) struct EventsArgs {
 /// Prints a sandbox's log. JSON output is one object per line.
 pub(crate) async fn logs(global: &Global, args: &LogsArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
-    let print = |entry: &LogEntry| match entry.source.as_str() {
-        "event" if !args.events => Ok(()),
-        _ => print_line(entry, args.format),
+    let print = |entry: &LogEntry| match args.prints(entry) {
+        true => print_line(entry, args),
+        false => Ok(()),
     };
     let id = &args.id;
     if !args.follow && !args.events && args.tail.is_none() {
         print_all(&client, id, print).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    let tail = args.tail.unwrap_or(DEFAULT_TAIL);
+    // The lines to print may be among older ones.
+    let is_filtered = args.since.is_some() || args.pid.is_some();
+    let tail = args
+        .tail
+        .unwrap_or(if is_filtered { MAX_TAIL } else { DEFAULT_TAIL });
     if !args.follow {
         for entry in client.logs(id, tail).await? {
             print(&entry)?;
@@ -126,18 +174,20 @@ pub(crate) async fn events(global: &Global, args: &EventsArgs) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_line(entry: &LogEntry, format: Format) -> anyhow::Result<()> {
-    if format.json {
+fn print_line(entry: &LogEntry, args: &LogsArgs) -> anyhow::Result<()> {
+    if args.format.json {
         return output::json_line(entry);
     }
+    let at = time_of(entry).filter(|_| args.timestamps);
+    let at = at.map(|at| format!("{at:.3} ")).unwrap_or_default();
     // Some lines end with a newline, others do not.
     let text = entry.text.trim_end_matches(['\n', '\r']);
     for line in text.split('\n') {
         let line = output::escape_control(line);
         match entry.source.as_str() {
             // Not written by a program in the sandbox.
-            "event" | "gateway" | "notice" => output::line(format!("-- {line}")),
-            _ => output::line(line),
+            "event" | "gateway" | "notice" => output::line(format!("{at}-- {line}")),
+            _ => output::line(format!("{at}{line}")),
         }
     }
     Ok(())
@@ -147,9 +197,53 @@ fn print_event(event: &Event, format: Format) -> anyhow::Result<()> {
     if format.json {
         return output::json_line(event);
     }
-    let at = event_time(&event.other);
-    let data = plain_text(&event.data);
-    let text = format!("{at}  {:12}  {:10}  {data}", event.kind, event.actor);
+    let at = output::clock_time(&event_time(&event.other));
+    let details = details(&event.data);
+    let text = format!("{at}  {:13}  {:10}  {details}", event.kind, event.actor);
     output::line(output::escape_control(text.trim_end()));
     Ok(())
+}
+
+/// The details of an event, without empty ones.
+fn details(data: &Value) -> String {
+    let fields = data.as_object().into_iter().flatten();
+    // The duration of a command that has not ended is the time that its start took.
+    let has_ended = data["exit_code"].is_number() || data["reason"].is_string();
+    let pairs = fields.filter_map(|(name, value)| {
+        let text = plain_text(value);
+        let is_shown = match name.as_str() {
+            "command_id" => false,
+            "duration_ms" => has_ended,
+            _ => !text.is_empty(),
+        };
+        is_shown.then(|| format!("{name}={text}"))
+    });
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_duration_or_a_time() {
+        let at = moment("2026-11-19T20:30:00Z").unwrap();
+        assert_eq!(at.to_string(), "2026-11-19T20:30:00Z");
+        let age_s = Timestamp::now().as_second() - moment("1h").unwrap().as_second();
+        assert!((3600..3660).contains(&age_s), "{age_s}");
+        for text in ["", "soon", "9999999999999999"] {
+            assert!(moment(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn empty_details_of_an_event_are_left_out() {
+        let start = json!({"command": "sleep 9", "pid": 7, "exit_code": null, "duration_ms": 1, "command_id": "x"});
+        assert_eq!(details(&start), "command=sleep 9 pid=7");
+        let end = json!({"pid": 7, "exit_code": 0, "duration_ms": 9000});
+        assert_eq!(details(&end), "duration_ms=9000 exit_code=0 pid=7");
+        assert_eq!(details(&json!(null)), "");
+    }
 }

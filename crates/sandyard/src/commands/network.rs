@@ -1,12 +1,13 @@
 //! `sandyard network`.
 
 use std::io::Read;
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{ArgGroup, Args, Subcommand};
 use sandyard_client::{Network, NetworkPolicy, NetworkRule};
-use sandyard_core::network::Target;
+use sandyard_core::network::{Target, TargetHost};
 use serde_json::Value;
 
 use super::args;
@@ -106,6 +107,21 @@ fn target(text: &str) -> Result<String, String> {
     args::target(text).map(|_| text.to_owned())
 }
 
+/// Whether a target is an address or a network that is closed by default.
+fn is_private(target: &str) -> bool {
+    let Ok(Target {
+        host: TargetHost::Network(network, _),
+        ..
+    }) = args::target(target)
+    else {
+        return false;
+    };
+    match network {
+        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unique_local() || v6.is_loopback() || v6.is_unicast_link_local(),
+    }
+}
+
 /// Warns when a policy has an allow list but allows everything else too, which is rarely intended.
 pub(super) fn warn_if_allow_list_is_redundant(policy: &NetworkPolicy) {
     if is_allow_list_redundant(policy) {
@@ -151,6 +167,11 @@ pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow:
         }
         NetworkCommand::Allow(args) => {
             let network = client.allow_network(&args.id, &args.targets).await?;
+            for target in args.targets.iter().filter(|target| is_private(target)) {
+                output::note(format!(
+                    "note: `{target}` is a private address: it stays closed unless the operator opens it with `gateway.reachable`"
+                ));
+            }
             (network, args.format)
         }
         NetworkCommand::Deny(args) => {

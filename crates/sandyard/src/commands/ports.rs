@@ -54,10 +54,8 @@ pub(crate) async fn ports(global: &Global, command: PortsCommand) -> anyhow::Res
             (client.unshare_port(&args.id, args.port).await?, args.format)
         }
     };
-    // A browser sends no API key, so the link to a private port carries a token.
-    let url = match &port.signed_url {
-        Some(signed) if !port.public => signed,
-        _ => &port.url,
-    };
+    // A browser sends no API key, so its link carries a token.
+    let link = port.browser_url.as_ref().or(port.signed_url.as_ref());
+    let url = link.filter(|_| !port.public).unwrap_or(&port.url);
     format.print(&port, url)
 }

@@ -1,4 +1,4 @@
-//! Prompts for passwords and secrets. They are not accepted on the command line, where every user of the host could see them.
+//! Prompts for confirmations, and for passwords and secrets. These are not accepted on the command line, where every user of the host could see them.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -44,6 +44,20 @@ pub(super) fn hidden(name: &str, confirmation: Confirmation) -> anyhow::Result<S
         Some(second) if second != first => bail!("the two {name}s differ"),
         _ => Ok(first),
     }
+}
+
+/// Asks a question on the terminal, unless standard input is none: then the answer is yes.
+pub(super) fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .context("reading the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn read_line(name: &str) -> anyhow::Result<String> {

@@ -34,15 +34,15 @@ pub(crate) async fn provider(
     let client = global.client()?;
     match command {
         ProviderCommand::Ls(format) => {
-            let headings = ["NAME", "STATUS", "SINCE", "CAPABILITIES", "REASON"];
+            let headings = ["NAME", "STATUS", "SINCE", "REASON", "CAPABILITIES"];
             let providers = client.server_info().await?.providers;
-            format.print_table(&headings, &providers, |provider| {
+            format.print_fitted(&headings, 4, &providers, |provider| {
                 vec![
                     Cell::from(&provider.name),
                     Cell::from(&provider.status),
-                    Cell::from(provider.since.as_deref().unwrap_or_default()),
-                    Cell::from(capabilities(provider)),
+                    Cell::from(output::ago(provider.since.as_deref().unwrap_or_default())),
                     Cell::from(provider.reason.as_deref().unwrap_or_default()),
+                    Cell::from(capabilities(provider)),
                 ]
             })
         }

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{CommandArgs, LimitArgs};
 use super::egress::{Egress, EgressArgs};
-use super::exit_code::{BROKEN_PIPE, NOT_STARTED, TIMED_OUT};
+use super::exit_code::{BROKEN_PIPE, KILLED, NOT_STARTED, TIMED_OUT};
 use super::terminal::{RawTerminal, terminal_size};
 use crate::global::Global;
 use crate::output;
@@ -71,6 +71,15 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
     let agent = engine.agent(&sandbox.id);
     egress.attach(&sandbox.id, agent.endpoint());
     let code = attach(&agent, &args).await;
+    if matches!(code, Ok(code) if code == ExitCode::from(KILLED))
+        && let Ok(stats) = engine.stats(&sandbox.id).await
+        && stats.oom_kills > Some(0)
+    {
+        let limit = Size(spec.limits.memory_bytes).readable();
+        output::note(format!(
+            "error: the command ran out of memory ({limit}); --memory sets the limit"
+        ));
+    }
     // Dropping the lease deletes it too, but does not report a failure.
     let removed = engine.delete(&sandbox.id).await;
     drop(lease);

@@ -33,10 +33,8 @@ pub(crate) enum SecretCommand {
     /// Create a secret, or replace the one with this name
     Set(SetArgs),
     /// List the secrets that you may use, without their values
-    #[command(alias = "list")]
     Ls(Format),
     /// Delete a secret
-    #[command(alias = "delete")]
     Rm {
         /// Name of the secret
         name: String,

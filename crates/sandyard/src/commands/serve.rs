@@ -1,17 +1,24 @@
 //! `sandyard serve`.
 
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
-use sandyard_server::serve::{Address, Started, init_logging, serve as run_server};
+use sandyard_client::Client;
+use sandyard_server::listen::BindError;
+use sandyard_server::serve::{Address, ServeError, Started, init_logging, serve as run_server};
 use serde_json::json;
 
 use super::e2b::shell_quote;
 use super::settings::SettingFlags;
 use crate::global::{DEFAULT_URL, Global, default_data_dir};
 use crate::output::{self, Format};
+
+/// How long a program on our port may take to say whether it is a Sandyard server.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,10 +43,26 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<E
     }
     sandyard_engine::protect_process();
     let format = args.format;
-    run_server(loaded.settings, |started| announce(started, format))
-        .await
-        .context("cannot start the server")?;
+    let outcome = run_server(loaded.settings, |started| announce(started, format)).await;
+    if let Err(ServeError::Bind(BindError {
+        address, source, ..
+    })) = &outcome
+        && source.kind() == ErrorKind::AddrInUse
+        && let Some(version) = sandyard_version(address).await
+    {
+        bail!(
+            "a Sandyard server ({version}) listens on {address} already; end it, or choose another port with `--port`"
+        );
+    }
+    outcome.context("cannot start the server")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The version of the Sandyard server at an address, if it is one.
+async fn sandyard_version(address: &SocketAddr) -> Option<String> {
+    let client = Client::new(&format!("http://{address}"), None).ok()?;
+    let health = tokio::time::timeout(PROBE_TIMEOUT, client.health()).await;
+    Some(health.ok()?.ok()?.version).filter(|version| !version.is_empty())
 }
 
 /// Prints where the server listens. The first line of standard output is the URL, for programs.
@@ -102,7 +125,10 @@ fn summary_lines(started: &Started, key: Option<&str>) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    lines.push("  try        sandyard create   (in a checkout: ./run create)".to_owned());
+    let create = client_command("sandyard create", started, url);
+    lines.push(format!(
+        "  try        {create}   (in a checkout: ./run create)"
+    ));
     for warning in [started.e2b_warning.clone(), started.warning()]
         .into_iter()
         .flatten()
@@ -115,7 +141,17 @@ fn summary_lines(started: &Started, key: Option<&str>) -> Vec<String> {
 
 /// The shell command that makes programs written for E2B use this server.
 fn e2b_env_command(started: &Started, url: &str) -> String {
-    let mut command = vec!["sandyard e2b env".to_owned()];
+    let mut command = client_command("sandyard e2b env", started, url);
+    if let Some(certificate) = &started.certificate {
+        let certificate = certificate.display().to_string();
+        command += &format!(" --ca-cert {}", shell_quote(&certificate));
+    }
+    format!("eval \"$({command})\"")
+}
+
+/// A command with the options that lead it to this server.
+fn client_command(command: &str, started: &Started, url: &str) -> String {
+    let mut command = vec![command.to_owned()];
     if url != DEFAULT_URL {
         command.push(format!("--url {url}"));
     }
@@ -123,9 +159,5 @@ fn e2b_env_command(started: &Started, url: &str) -> String {
         let folder = started.data_dir.display().to_string();
         command.push(format!("--data-dir {}", shell_quote(&folder)));
     }
-    if let Some(certificate) = &started.certificate {
-        let certificate = certificate.display().to_string();
-        command.push(format!("--ca-cert {}", shell_quote(&certificate)));
-    }
-    format!("eval \"$({})\"", command.join(" "))
+    command.join(" ")
 }

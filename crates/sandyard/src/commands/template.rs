@@ -133,7 +133,11 @@ fn with_progress(
         false => ProgressDrawTarget::hidden(),
     };
     let bar = ProgressBar::with_draw_target(size_bytes, target);
-    if let Ok(style) = ProgressStyle::with_template("{bytes} sent {binary_bytes_per_sec}") {
+    let template = match size_bytes {
+        Some(_) => "{percent} % of {total_bytes} sent {binary_bytes_per_sec} {eta}",
+        None => "{bytes} sent {binary_bytes_per_sec}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar.wrap_async_read(reader)

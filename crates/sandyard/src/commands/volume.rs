@@ -23,16 +23,14 @@ Examples:
 pub(crate) enum VolumeCommand {
     /// Create an empty volume
     Create {
-        /// Name: letters, digits, -, _ and .
+        /// Name of the volume, with letters, digits and the characters . - _ only
         name: String,
         #[command(flatten)]
         format: Format,
     },
     /// List your volumes
-    #[command(alias = "list")]
     Ls(Format),
     /// Delete volumes and their files; fails while a sandbox mounts one of them
-    #[command(alias = "delete")]
     Rm {
         /// Names or IDs of the volumes
         #[arg(required = true, value_name = "NAME")]

@@ -21,8 +21,10 @@ impl Colour {
     pub(crate) fn of_status(status: &str) -> Option<Self> {
         match status {
             "running" | "healthy" | "allowed" => Some(Self::Good),
-            "error" | "unhealthy" | "denied" => Some(Self::Bad),
-            "paused" | "stopped" | "initializing" | "creating" | "failed" => Some(Self::Quiet),
+            "error" | "unhealthy" | "unreachable" | "denied" => Some(Self::Bad),
+            "degraded" | "paused" | "stopped" | "initializing" | "creating" | "failed" => {
+                Some(Self::Quiet)
+            }
             _ => None,
         }
     }
@@ -42,9 +44,19 @@ impl Colour {
 /// Returns whether standard output gets colours: it is a terminal, `NO_COLOR` is unset and `TERM` is not `dumb`.
 pub(crate) fn use_colour() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        std::io::stdout().is_terminal() && !refused && !is_dumb
-    })
+    *ANSWER.get_or_init(|| is_wanted() && std::io::stdout().is_terminal())
+}
+
+/// A label of a message on standard error, in its colour if that is a terminal.
+pub(super) fn label(text: &str, colour: Colour) -> String {
+    match is_wanted() && std::io::stderr().is_terminal() {
+        true => colour.wrap(text),
+        false => text.to_owned(),
+    }
+}
+
+fn is_wanted() -> bool {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !is_refused && !is_dumb
 }

@@ -3,13 +3,40 @@
 use sandyard_client::{ApiError, ClientError};
 use sandyard_engine::EngineError;
 
-use super::note;
+use super::colour::label;
+use super::{Colour, note};
+use crate::global;
 
 /// Prints an error with its causes and, if there is one, a hint.
 pub(crate) fn error(error: &anyhow::Error) {
-    note(format!("error: {error:#}"));
+    let text = with_option_names(error);
+    note(format!("{} {text}", label("error:", Colour::Bad)));
     if let Some(hint) = hint(error) {
-        note(format!("hint: {hint}"));
+        note(format!("{} {hint}", label("hint:", Colour::Bold)));
+    }
+}
+
+/// Fields of requests, and the options that set them.
+const OPTIONS: [(&str, &str); 7] = [
+    ("`alias`", "`--name`"),
+    ("`template_id`", "`--template`"),
+    ("`timeout`", "`--timeout`"),
+    ("`memory_limit`", "`--memory`"),
+    ("`cpu_limit`", "`--cpu`"),
+    ("`disk_limit`", "`--disk`"),
+    ("`pids_limit`", "`--pids`"),
+];
+
+/// The error with its causes. Where the server names a field of the request, it names our option instead.
+fn with_option_names(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let is_about_field = error.chain().any(|cause| {
+        let refusal = cause.downcast_ref().and_then(ClientError::api);
+        refusal.is_some_and(|refusal| refusal.field.is_some())
+    });
+    match OPTIONS.iter().find(|(field, _)| text.contains(field)) {
+        Some((field, option)) if is_about_field => text.replace(field, option),
+        _ => text,
     }
 }
 
@@ -33,16 +60,21 @@ pub(crate) fn client_hint(error: &ClientError) -> Option<String> {
             "start the server with `./run` or `sandyard serve`, or set --url or SANDYARD_URL to another one"
                 .to_owned(),
         ),
+        ClientError::WrongScheme { right_url, .. } => Some(format!("use {right_url}")),
         ClientError::Disconnected { sandbox, pid, .. } => Some(format!(
             "`sandyard attach {sandbox} {pid}` reconnects to the command, or prints its result if it has ended"
         )),
         // The server's hints name HTTP requests.
         ClientError::Api(refusal) => match refusal.code.as_str() {
             "sandbox_not_found" => Some("`sandyard ls` lists your sandboxes".to_owned()),
-            "unauthenticated" => Some(
-                "set SANDYARD_API_KEY; on the server's host, --data-dir DIR finds the admin key"
-                    .to_owned(),
-            ),
+            "unauthenticated" => Some(global::missing_key_reason().unwrap_or_else(|| {
+                "set SANDYARD_API_KEY or run `sandyard login`; on the server's host, --data-dir DIR finds the admin key"
+                    .to_owned()
+            })),
+            // Only an admin can make such a key.
+            _ if refusal.hint.as_deref().is_some_and(|hint| hint.contains("--scope admin")) => {
+                Some("only an admin can do this: ask an admin of the server".to_owned())
+            }
             _ => match refusal.hint.as_deref() {
                 Some(hint) => Some(replace_request(hint)),
                 None if is_about_template(refusal) => {
@@ -102,6 +134,37 @@ mod tests {
         ] {
             assert_eq!(replace_request(hint), expected);
         }
+    }
+
+    #[test]
+    fn fields_of_requests_become_options() {
+        let body = |field: &str| {
+            let body = format!(r#"{{"detail":"`alias` is too long"{field}}}"#);
+            ApiError {
+                detail: "`alias` is too long".to_owned(),
+                ..parse(&body)
+            }
+        };
+        let error = |refusal| anyhow::Error::new(ClientError::Api(Box::new(refusal)));
+        let named = error(body(r#","field":"alias""#));
+        assert_eq!(with_option_names(&named), "`--name` is too long");
+        assert_eq!(with_option_names(&error(body(""))), "`alias` is too long");
+        assert_eq!(
+            with_option_names(&anyhow::anyhow!("`alias` x")),
+            "`alias` x"
+        );
+    }
+
+    #[test]
+    fn a_user_who_is_no_admin_is_sent_to_one() {
+        let refusal =
+            parse(r#"{"detail":"no","hint":"make a key with `key add --scope admin NAME`"}"#);
+        let hint = client_hint(&ClientError::Api(Box::new(refusal))).unwrap();
+        assert!(hint.contains("ask an admin"), "{hint}");
+    }
+
+    fn parse(body: &str) -> ApiError {
+        ApiError::from_body(403.try_into().unwrap(), None, body.as_bytes())
     }
 
     #[test]

@@ -219,3 +219,49 @@ fn a_closed_pipe_is_not_an_error() {
     );
     env.wait_until_empty();
 }
+
+#[test]
+fn a_data_directory_that_cannot_be_written_is_named() {
+    let env = TestEnv::new();
+    let closed = env.path().join("closed");
+    std::fs::create_dir(&closed).expect("make");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o500);
+    std::fs::set_permissions(&closed, mode).expect("close");
+    let mut command = match rustix::process::geteuid().is_root() {
+        // Root may write everywhere, unless it lacks a capability.
+        true => {
+            let mut command = std::process::Command::new("setpriv");
+            command.args([
+                "--bounding-set=-dac_override,-dac_read_search",
+                env!("CARGO_BIN_EXE_sandyard"),
+            ]);
+            command
+        }
+        false => std::process::Command::new(env!("CARGO_BIN_EXE_sandyard")),
+    };
+    let output = command
+        .arg("--data-dir")
+        .arg(closed.join("data"))
+        .args(["run", "--", "true"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("run the program");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        stderr.contains("cannot write to the data directory"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn lack_of_memory_is_reported() {
+    let env = TestEnv::new();
+    let script = "x = bytearray(10**9)";
+    let output = env.sandyard(&["run", "--memory", "64m", "--", "python3", "-c", script]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    if stderr.contains("no limit on") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(137), "{stderr}");
+    assert!(stderr.contains("ran out of memory (64 MiB)"), "{stderr}");
+}

@@ -42,12 +42,12 @@ fn results_that_cannot_be_written_are_a_failure() {
 }
 
 #[test]
-fn completions_name_the_commands() {
+fn completion_scripts_ask_the_program() {
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&["completions", shell]);
         let script = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            output.status.success() && script.contains("snapshot"),
+            output.status.success() && script.contains("SANDYARD_COMPLETE"),
             "{shell}"
         );
     }
@@ -98,19 +98,14 @@ fn invalid_options_exit_with_2() {
 }
 
 #[test]
-fn copies_need_exactly_one_sandbox() {
-    for (from, to, expected) in [
-        ("a", "b", "neither source nor target is in a sandbox"),
-        ("x:a", "y:b", "source and target are both in sandboxes"),
-    ] {
-        let output = run(&["cp", from, to]);
-        assert_eq!(output.status.code(), Some(125));
-        assert!(
-            stderr_of(&output).contains(expected),
-            "{}",
-            stderr_of(&output)
-        );
-    }
+fn copies_need_a_sandbox() {
+    let output = run(&["cp", "a", "b"]);
+    assert_eq!(output.status.code(), Some(125));
+    let stderr = stderr_of(&output);
+    assert!(
+        stderr.contains("neither source nor target is in a sandbox"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The commands with fixed behaviour.
 
-use sandyard_wire::ConnectError;
-
 use super::Runner;
 use super::output::Outcome;
+use crate::agent::Result;
 use crate::agent::disk::path::name;
 
 impl Runner {
@@ -84,7 +83,7 @@ impl Runner {
         &self,
         command: &str,
         paths: &[&str],
-        work: impl Fn(&str, &mut Vec<u8>) -> Result<(), ConnectError>,
+        work: impl Fn(&str, &mut Vec<u8>) -> Result<()>,
     ) -> Option<Outcome> {
         if paths.is_empty() || paths.iter().any(|path| path.starts_with('-')) {
             return None;

@@ -17,6 +17,7 @@ use sandyard_wire::process::ProcessConfig;
 use super::account::Account;
 use super::machine::Machine;
 use super::process::Process;
+use crate::agent::Result;
 use line::{Action, Condition, Redirect};
 use output::{Outcome, write_stdout};
 
@@ -55,7 +56,7 @@ impl Runner {
         machine: &Arc<Machine>,
         account: Account,
         config: &ProcessConfig,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Self> {
         let settings = machine.settings().clone();
         let cwd = match config.cwd.as_deref().filter(|cwd| !cwd.is_empty()) {
             Some(requested) => {

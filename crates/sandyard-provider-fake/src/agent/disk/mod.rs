@@ -4,15 +4,18 @@ pub(super) mod path;
 pub(super) mod tree;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::{ConnectError, EventType};
 use tokio::sync::broadcast;
 
 use path::{missing, no_folder, parent};
 use sandyard_provider::{Change, ChangeKind};
 use tree::{Kind, Node, Stamp, Tree};
+
+use crate::agent::Result;
 
 /// How many changes a slow watcher may lag behind.
 const MAX_CHANGES: usize = 4096;
@@ -56,11 +59,11 @@ impl Disk {
 
     /// The files as they are now, and those of the template.
     pub(super) fn trees(&self) -> (Tree, Tree) {
-        (lock(&self.root).clone(), self.template.clone())
+        (self.root.lock().clone(), self.template.clone())
     }
 
     pub(super) fn used(&self) -> u64 {
-        lock(&self.root).used()
+        self.root.lock().used()
     }
 
     /// The tree that holds a path, the mount path of that tree, and the path in it.
@@ -75,18 +78,18 @@ impl Disk {
         (&self.root, "", path)
     }
 
-    pub(super) fn get(&self, path: &str) -> Result<Node, ConnectError> {
+    pub(super) fn get(&self, path: &str) -> Result<Node> {
         let (tree, _, inner) = self.locate(path);
-        lock(tree).get(inner).cloned().map_err(|_| missing(path))
+        tree.lock().get(inner).cloned().map_err(|_| missing(path))
     }
 
     pub(super) fn is_folder(&self, path: &str) -> bool {
         self.get(path).is_ok_and(|node| node.is_folder())
     }
 
-    pub(super) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
+    pub(super) fn read(&self, path: &str) -> Result<Bytes> {
         let (tree, _, inner) = self.locate(path);
-        let tree = lock(tree);
+        let tree = tree.lock();
         tree.get(inner).map_err(|_| missing(path))?;
         tree.read(inner)
     }
@@ -97,9 +100,9 @@ impl Disk {
         content: Bytes,
         stamp: &Stamp,
         metadata: BTreeMap<String, String>,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<()> {
         let (tree, _, inner) = self.locate(path);
-        let is_new = lock(tree).write(inner, content, stamp, metadata)?;
+        let is_new = tree.lock().write(inner, content, stamp, metadata)?;
         if is_new {
             self.notify(path, EventType::Create);
         }
@@ -107,40 +110,35 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn append(
-        &self,
-        path: &str,
-        more: &[u8],
-        stamp: &Stamp,
-    ) -> Result<(), ConnectError> {
+    pub(super) fn append(&self, path: &str, more: &[u8], stamp: &Stamp) -> Result<()> {
         let before = self.read(path).unwrap_or_default();
         let content = [&before[..], more].concat();
         self.write(path, content.into(), stamp, BTreeMap::new())
     }
 
-    pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<(), ConnectError> {
+    pub(super) fn make_all(&self, path: &str, stamp: &Stamp) -> Result<()> {
         let (tree, outer, inner) = self.locate(path);
-        let created = lock(tree).make_all(inner, stamp)?;
+        let created = tree.lock().make_all(inner, stamp)?;
         for inner in created {
             self.notify(&format!("{outer}{inner}"), EventType::Create);
         }
         Ok(())
     }
 
-    pub(super) fn remove(&self, path: &str) -> Result<bool, ConnectError> {
+    pub(super) fn remove(&self, path: &str) -> Result<bool> {
         if path == "/" || self.mounts.iter().any(|(at, _)| at == path) {
             let message = format!("'{path}' cannot be removed");
             return Err(ConnectError::invalid_argument(message));
         }
         let (tree, _, inner) = self.locate(path);
-        let was_there = lock(tree).remove(inner);
+        let was_there = tree.lock().remove(inner);
         if was_there {
             self.notify(path, EventType::Remove);
         }
         Ok(was_there)
     }
 
-    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), ConnectError> {
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (_, from_outer, from_inner) = self.locate(from);
         let (tree, to_outer, to_inner) = self.locate(to);
         if from_outer != to_outer {
@@ -148,21 +146,21 @@ impl Disk {
                 "'{from}' and '{to}' are on different file systems"
             )));
         }
-        lock(tree).get(from_inner).map_err(|_| missing(from))?;
-        lock(tree).rename(from_inner, to_inner)?;
+        tree.lock().get(from_inner).map_err(|_| missing(from))?;
+        tree.lock().rename(from_inner, to_inner)?;
         self.notify(from, EventType::Rename);
         self.notify(to, EventType::Create);
         Ok(())
     }
 
     /// The entries of a folder down to a depth, each folder before its content.
-    pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>, ConnectError> {
+    pub(super) fn list(&self, path: &str, depth: u32) -> Result<Vec<(String, Node)>> {
         let found = self.get(path)?;
         if !found.is_folder() {
             return Err(no_folder(path));
         }
         let (tree, outer, inner) = self.locate(path);
-        let tree = lock(tree);
+        let tree = tree.lock();
         let base = if inner == "/" {
             0
         } else {
@@ -179,7 +177,7 @@ impl Disk {
 
     /// The differences to the template.
     pub(super) fn difference(&self) -> Vec<Change> {
-        let now = lock(&self.root);
+        let now = self.root.lock();
         let is_mount = |path: &str| self.mounts.iter().any(|(at, _)| at == path);
         let kind = |node: &Node| node.kind.clone();
         let change = |path: &String, kind| Change {
@@ -235,10 +233,6 @@ pub(crate) fn base() -> Tree {
     let content = Bytes::from_static(accounts.as_bytes());
     let _ = tree.write("/etc/passwd", content, &stamp("root"), BTreeMap::new());
     tree
-}
-
-fn lock(tree: &SharedTree) -> MutexGuard<'_, Tree> {
-    tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a folder contains a path: directly, or `anywhere` below it.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sandyard_wire::{Code, ConnectError};
 
 use super::path::{is_folder, missing, no_folder, parent};
+use crate::agent::Result;
 
 /// Maximum number of files and folders in one tree.
 const MAX_NODES: usize = 100_000;
@@ -82,12 +83,12 @@ impl Tree {
         self.used
     }
 
-    pub(crate) fn get(&self, path: &str) -> Result<&Node, ConnectError> {
+    pub(crate) fn get(&self, path: &str) -> Result<&Node> {
         self.nodes.get(path).ok_or_else(|| missing(path))
     }
 
     /// A file's content.
-    pub(crate) fn read(&self, path: &str) -> Result<Bytes, ConnectError> {
+    pub(crate) fn read(&self, path: &str) -> Result<Bytes> {
         match &self.get(path)?.kind {
             Kind::File(content) => Ok(content.clone()),
             Kind::Folder => Err(is_folder(path)),
@@ -101,7 +102,7 @@ impl Tree {
         content: Bytes,
         stamp: &Stamp,
         metadata: BTreeMap<String, String>,
-    ) -> Result<bool, ConnectError> {
+    ) -> Result<bool> {
         let before = match self.nodes.get(path) {
             Some(node) if node.is_folder() => return Err(is_folder(path)),
             Some(node) => Some(node.bytes()),
@@ -124,11 +125,7 @@ impl Tree {
     }
 
     /// Creates a folder and its missing parents; returns the created paths.
-    pub(crate) fn make_all(
-        &mut self,
-        path: &str,
-        stamp: &Stamp,
-    ) -> Result<Vec<String>, ConnectError> {
+    pub(crate) fn make_all(&mut self, path: &str, stamp: &Stamp) -> Result<Vec<String>> {
         let mut missing = Vec::new();
         let mut at = path;
         loop {
@@ -157,7 +154,7 @@ impl Tree {
     }
 
     /// Renames a path with everything below it. A file or empty folder of the new name is replaced.
-    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), ConnectError> {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<()> {
         self.get(from)?;
         if to == from {
             return Ok(());
@@ -203,7 +200,7 @@ impl Tree {
         self.below("/")
     }
 
-    fn check_space(&self, more: u64, less: u64) -> Result<(), ConnectError> {
+    fn check_space(&self, more: u64, less: u64) -> Result<()> {
         let required = (self.used + NODE_BYTES + more).saturating_sub(less);
         if required > self.capacity || self.nodes.len() >= MAX_NODES {
             let message = "no space left: the sandbox's disk is full";
@@ -249,7 +246,7 @@ mod tests {
         }
     }
 
-    fn write(tree: &mut Tree, path: &str, text: &str) -> Result<bool, ConnectError> {
+    fn write(tree: &mut Tree, path: &str, text: &str) -> Result<bool> {
         tree.write(
             path,
             Bytes::copy_from_slice(text.as_bytes()),

@@ -4,15 +4,18 @@ mod rpc;
 mod stream;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sandyard_wire::process::{
     ListResponse, ProcessConfig, ProcessInfo, ProcessInput, ProcessSelector,
 };
 use sandyard_wire::{Code, ConnectError, EndEvent, Output};
 use tokio::sync::watch;
+
+use crate::agent::Result;
 
 pub(super) use rpc::{stream, unary};
 
@@ -58,10 +61,6 @@ struct State {
 }
 
 impl Process {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn notify(&self) {
         self.changed.send_replace(());
     }
@@ -72,7 +71,7 @@ impl Process {
         if length == 0 {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.end_offset += length as u64;
         state.output.push_back(output);
         while state.end_offset - state.start > MAX_OUTPUT_BYTES as u64 && state.output.len() > 1 {
@@ -88,7 +87,7 @@ impl Process {
         let mut changed = self.changed.subscribe();
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if let Some(bytes) = state.input.pop_front() {
                     state.input_bytes -= bytes.len();
                     return Some(bytes);
@@ -101,7 +100,7 @@ impl Process {
         }
     }
 
-    fn write_input(&self, input: ProcessInput) -> Result<(), ConnectError> {
+    fn write_input(&self, input: ProcessInput) -> Result<()> {
         let bytes = match (input, self.is_terminal) {
             (ProcessInput::Stdin(bytes), false) | (ProcessInput::Pty(bytes), true) => bytes,
             (ProcessInput::Stdin(_), true) => {
@@ -111,7 +110,7 @@ impl Process {
             }
             (ProcessInput::Pty(_), false) => return Err(refused("the process has no terminal")),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_input_closed {
             return Err(refused(
                 "the process's stdin is closed or was not requested",
@@ -128,17 +127,17 @@ impl Process {
         Ok(())
     }
 
-    fn close_input(&self) -> Result<(), ConnectError> {
+    fn close_input(&self) -> Result<()> {
         if self.is_terminal {
             return Err(refused("a terminal's input cannot be closed"));
         }
-        self.state().is_input_closed = true;
+        self.state.lock().is_input_closed = true;
         self.notify();
         Ok(())
     }
 
     pub(super) fn signal(&self, number: i32) {
-        self.state().signal.get_or_insert(number);
+        self.state.lock().signal.get_or_insert(number);
         self.notify();
     }
 
@@ -146,7 +145,7 @@ impl Process {
     async fn signalled(&self) -> i32 {
         let mut changed = self.changed.subscribe();
         loop {
-            if let Some(number) = self.state().signal {
+            if let Some(number) = self.state.lock().signal {
                 return number;
             }
             if changed.changed().await.is_err() {
@@ -156,7 +155,7 @@ impl Process {
     }
 
     fn finish(&self, end: EndEvent, timed_out: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.timed_out = timed_out;
         state.end.get_or_insert(end);
         drop(state);
@@ -164,7 +163,7 @@ impl Process {
     }
 
     fn is_running(&self) -> bool {
-        self.state().end.is_none()
+        self.state.lock().end.is_none()
     }
 }
 
@@ -180,22 +179,17 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    fn processes(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
-        self.processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Number of running processes.
     pub(super) fn running(&self) -> usize {
-        self.processes()
+        self.processes
+            .lock()
             .iter()
             .filter(|process| process.is_running())
             .count()
     }
 
     pub(super) fn kill_all(&self) {
-        for process in self.processes().iter() {
+        for process in self.processes.lock().iter() {
             process.signal(9);
         }
     }
@@ -206,8 +200,8 @@ impl Registry {
         tag: Option<String>,
         is_terminal: bool,
         has_input: bool,
-    ) -> Result<Arc<Process>, ConnectError> {
-        let mut processes = self.processes();
+    ) -> Result<Arc<Process>> {
+        let mut processes = self.processes.lock();
         if processes
             .iter()
             .filter(|process| process.is_running())
@@ -239,7 +233,7 @@ impl Registry {
     }
 
     fn list(&self) -> ListResponse {
-        let processes = self.processes();
+        let processes = self.processes.lock();
         let running = processes.iter().filter(|process| process.is_running());
         let info = |process: &Arc<Process>| ProcessInfo {
             config: process.config.clone(),
@@ -251,16 +245,12 @@ impl Registry {
         }
     }
 
-    fn find(
-        &self,
-        selector: &ProcessSelector,
-        only_running: bool,
-    ) -> Result<Arc<Process>, ConnectError> {
+    fn find(&self, selector: &ProcessSelector, only_running: bool) -> Result<Arc<Process>> {
         let is_it = |process: &&Arc<Process>| match selector {
             ProcessSelector::Pid(pid) => process.pid == *pid,
             ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),
         };
-        let processes = self.processes();
+        let processes = self.processes.lock();
         let mut found = processes.iter().rev().filter(is_it);
         let found = found.find(|process| !only_running || process.is_running());
         found.cloned().ok_or_else(|| {

@@ -9,17 +9,18 @@ use sandyard_wire::process::{
     StartRequest, StreamInputRequest, UpdateRequest,
 };
 use sandyard_wire::routes::{self, content_type, header};
-use sandyard_wire::{Code, ConnectError, Decoder, EndEvent, Frame, frame};
+use sandyard_wire::{Code, ConnectError, Decoder, EndEvent, Frame, frame, request};
 use tokio::time::Instant;
 
 use super::stream::{Events, Reader, Stage, next_frame};
 use super::{Process, refused};
-use crate::agent::call::{Call, Response, bad_frame, full, json_reply, parse, stream_reply, typed};
+use crate::agent::Result;
+use crate::agent::call::{Call, Response, full, json_reply, stream_reply, typed};
 use crate::agent::commands::Runner;
 use crate::agent::route::no_such_call;
 
 /// Answers the calls with one message and one response.
-pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
+pub(crate) async fn unary(call: &mut Call) -> Result<Response> {
     let machine = call.machine.clone();
     let processes = &machine.processes;
     match call.path() {
@@ -61,7 +62,7 @@ pub(crate) async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
 }
 
 /// Answers the streaming calls.
-pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
+pub(crate) async fn stream(call: &mut Call) -> Result<Response> {
     match call.path() {
         routes::process::START => start(call).await,
         routes::process::CONNECT => connect(call).await,
@@ -69,8 +70,8 @@ pub(crate) async fn stream(call: &mut Call) -> Result<Response, ConnectError> {
     }
 }
 
-async fn start(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+async fn start(call: &mut Call) -> Result<Response> {
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: StartRequest = call.stream_message().await?;
     let account = call.account()?;
     let has_input = request.pty.is_some() || request.stdin.unwrap_or(true);
@@ -126,13 +127,13 @@ fn killed(number: i32) -> EndEvent {
     }
 }
 
-async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
-    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+async fn connect(call: &mut Call) -> Result<Response> {
+    let deadline = request::timeout(&call.parts.headers)?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.machine.processes.find(&request.process, false)?;
-    let requested = call.number(header::OUTPUT_OFFSET)?;
+    let requested = request::number(&call.parts.headers, header::OUTPUT_OFFSET)?;
     let position = {
-        let state = process.state();
+        let state = process.state.lock();
         match requested {
             Some(requested) if requested > state.end_offset => {
                 let message = format!(
@@ -159,7 +160,7 @@ fn events(
 ) -> Response {
     let events = Events {
         reader: Reader::new(process, position),
-        keepalive: call.keepalive(),
+        keepalive: request::keepalive(&call.parts.headers),
         deadline,
         reports_timeout,
         stage: Stage::Start,
@@ -172,19 +173,19 @@ fn events(
 }
 
 /// Writes a stream of messages to a process.
-async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
+async fn stream_input(call: &mut Call) -> Result<Response> {
     let mut decoder = Decoder::default();
     let mut target = None;
     while let Some(piece) = call.body.frame().await {
         let piece = piece.map_err(|error| ConnectError::new(Code::Canceled, error.to_string()))?;
         decoder.push(&piece.into_data().unwrap_or_default());
-        while let Some(frame) = decoder.next_frame().map_err(bad_frame)? {
+        while let Some(frame) = decoder.next_frame().map_err(request::bad_frame)? {
             if let Frame::Message(message) = frame {
                 take_input(call, &mut target, &message)?;
             }
         }
     }
-    decoder.finish().map_err(bad_frame)?;
+    decoder.finish().map_err(request::bad_frame)?;
     let answer = frame::encode_json(&Empty {}).unwrap_or_default();
     let body = [answer, frame::encode_end(None)].concat();
     Ok(typed(
@@ -194,12 +195,8 @@ async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
     ))
 }
 
-fn take_input(
-    call: &Call,
-    target: &mut Option<Arc<Process>>,
-    message: &[u8],
-) -> Result<(), ConnectError> {
-    match (parse(message)?, &target) {
+fn take_input(call: &Call, target: &mut Option<Arc<Process>>, message: &[u8]) -> Result<()> {
+    match (request::parse(message)?, &target) {
         (StreamInputRequest::Start { process }, None) => {
             *target = Some(call.machine.processes.find(&process, true)?);
             Ok(())

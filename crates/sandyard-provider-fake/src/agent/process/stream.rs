@@ -36,13 +36,13 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(process: Arc<Process>, position: u64) -> Self {
-        process.state().readers += 1;
+        process.state.lock().readers += 1;
         Self { process, position }
     }
 
     /// The next piece of output, or the end of the process.
     fn next(&mut self) -> Option<ProcessEvent> {
-        let mut state = self.process.state();
+        let mut state = self.process.state.lock();
         let mut offset = state.start;
         self.position = self.position.max(offset);
         let mut found = None;
@@ -69,7 +69,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.process.state().readers -= 1;
+        self.process.state.lock().readers -= 1;
     }
 }
 
@@ -104,7 +104,9 @@ async fn next_event(mut events: Events) -> Option<(Bytes, Events)> {
     let mut changed = process.changed.subscribe();
     loop {
         match events.reader.next() {
-            Some(ProcessEvent::End(_)) if events.reports_timeout && process.state().timed_out => {
+            Some(ProcessEvent::End(_))
+                if events.reports_timeout && process.state.lock().timed_out =>
+            {
                 return Some(time_is_over(events));
             }
             Some(ProcessEvent::End(end)) => {

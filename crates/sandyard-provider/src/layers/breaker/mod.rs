@@ -3,10 +3,10 @@
 mod no_answer;
 mod settings;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_core::Clock;
 use tokio::time::Instant;
 
@@ -104,13 +104,9 @@ impl BreakerLayer {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The right to send a trial call, when the pause is over and no other trial is in progress.
     fn begin_trial(&self) -> Option<Trial<'_>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let open = state.open.as_mut()?;
         if open.is_trial_running || open.until > Instant::now() {
             return None;
@@ -121,7 +117,7 @@ impl BreakerLayer {
 
     /// Rejects the call while the breaker is open.
     fn check(&self, request: &Request<'_>) -> Result<()> {
-        let state = self.state();
+        let state = self.state.lock();
         let Some(open) = &state.open else {
             return Ok(());
         };
@@ -149,7 +145,7 @@ impl BreakerLayer {
         match answer {
             Err(error) if is_rejected_locally(error) => {}
             Err(error) if is_unanswered(error) => {
-                self.state().is_healthy = Some(false);
+                self.state.lock().is_healthy = Some(false);
                 self.count_failure(error, is_trial, |state| &mut state.failed_health_checks);
             }
             _ => self.note_healthy(),
@@ -157,7 +153,7 @@ impl BreakerLayer {
     }
 
     fn note_healthy(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.failed_health_checks = 0;
         if state.failures == 0 && state.open.is_none() {
             (state.reason, state.first_failure) = (None, None);
@@ -170,7 +166,7 @@ impl BreakerLayer {
     }
 
     fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let changed_ms = match state.open {
             Some(_) => Some(self.clock.now_ms()),
             None => state.changed_ms,
@@ -189,7 +185,7 @@ impl BreakerLayer {
         is_trial: bool,
         counter: fn(&mut State) -> &mut u32,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = Instant::now();
         let count = counter(&mut state);
         *count = count.saturating_add(1);
@@ -226,7 +222,7 @@ impl BreakerLayer {
     /// Probes after a failed call, unless a probe is in progress or recent ones are enough.
     async fn probe_once(&self, request: &Request<'_>, is_trial: bool) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.is_probing || state.probes.is_used_up() {
                 return;
             }
@@ -234,7 +230,7 @@ impl BreakerLayer {
         }
         let _probing = Probing(self);
         self.probe(request, is_trial).await;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.open.is_none() && state.all_failures() == 0 {
             state.probes.add();
         }
@@ -303,7 +299,7 @@ impl Layer for BreakerLayer {
     }
 
     fn condition(&self, inner: Condition) -> Condition {
-        let state = self.state();
+        let state = self.state.lock();
         if state.open.is_none() && state.all_failures() == 0 && !inner.is_reachable {
             // The inner provider knows better.
             return inner;
@@ -323,7 +319,7 @@ struct Trial<'a>(&'a BreakerLayer);
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        if let Some(open) = &mut self.0.state().open {
+        if let Some(open) = &mut self.0.state.lock().open {
             open.is_trial_running = false;
         }
     }
@@ -334,6 +330,6 @@ struct Probing<'a>(&'a BreakerLayer);
 
 impl Drop for Probing<'_> {
     fn drop(&mut self) {
-        self.0.state().is_probing = false;
+        self.0.state.lock().is_probing = false;
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::BoxedStream;
 use sandyard_link::{Inbound, LinkStream, Mux, Side, StreamKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,22 +95,16 @@ impl Link {
 
     /// Whether the other end has not answered for a while.
     pub(super) fn is_silent(&self) -> bool {
-        let pending_since = self
-            .pending_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let pending_since = self.pending_since.lock();
         pending_since.is_some_and(|pending_since| pending_since.elapsed() > SILENCE)
     }
 
     fn set_pending(&self, at: Option<Instant>) {
-        *self
-            .pending_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = at;
+        *self.pending_since.lock() = at;
     }
 
     fn add(self: &Arc<Self>, channel: Channel) -> Number {
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         channels.last = channels.last.wrapping_add(1);
         let number = channels.last;
         let channel = Arc::new(channel);
@@ -122,7 +117,7 @@ impl Link {
     }
 
     fn channel(&self, number: u32) -> Option<Arc<Channel>> {
-        let channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let channels = self.channels.lock();
         channels.open.get(&number).cloned()
     }
 
@@ -156,8 +151,7 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        let channels = self.link.channels.lock();
-        let mut channels = channels.unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.link.channels.lock();
         channels.open.remove(&self.number);
     }
 }

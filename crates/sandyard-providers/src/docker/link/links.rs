@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_agent_client::{AgentClient, BoxedStream, Dial, Dialling, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::{
@@ -83,7 +84,7 @@ impl Links {
 
     /// Closes the link to a container that was stopped or removed, and all connections over it.
     pub(crate) fn forget(&self, id: &str) {
-        let slot = self.inner.slots().by_id.remove(id);
+        let slot = self.inner.slots.lock().by_id.remove(id);
         if let Some(link) = slot.and_then(|slot| slot.link) {
             link.mux.close();
         }
@@ -103,18 +104,22 @@ impl Links {
             let link = slot.link.as_ref();
             slot.opening.is_some() || link.is_some_and(|link| !link.has_ended())
         };
-        self.inner.slots().by_id.retain(|_, slot| is_used(slot));
+        self.inner
+            .slots
+            .lock()
+            .by_id
+            .retain(|_, slot| is_used(slot));
     }
 
     /// Number of containers with a link.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.inner.slots().by_id.len()
+        self.inner.slots.lock().by_id.len()
     }
 
     /// Closes all links.
     pub(crate) fn close_all(&self) {
-        let all = std::mem::take(&mut self.inner.slots().by_id);
+        let all = std::mem::take(&mut self.inner.slots.lock().by_id);
         for link in all.into_values().filter_map(|slot| slot.link) {
             link.mux.close();
         }
@@ -135,7 +140,7 @@ impl Links {
     }
 
     fn find_or_start(&self, id: &str) -> Result<Arc<Link>, watch::Receiver<Option<Outcome>>> {
-        let mut slots = self.inner.slots();
+        let mut slots = self.inner.slots.lock();
         slots.attempts += 1;
         let attempt = slots.attempts;
         let slot = slots.by_id.entry(id.to_owned()).or_default();
@@ -169,12 +174,8 @@ impl Links {
 }
 
 impl Inner {
-    fn slots(&self) -> MutexGuard<'_, LinkSlots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn guard(&self, id: &str) -> Arc<RwLock<()>> {
-        let mut all = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.guards.lock();
         if let Some(existing) = all.get(id).and_then(Weak::upgrade) {
             return existing;
         }
@@ -250,7 +251,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Stores the link in its slot. An earlier link is closed only when there is a better one: the container may be paused.
     fn settle(self, mut outcome: Outcome) -> Outcome {
-        let mut slots = self.inner.slots();
+        let mut slots = self.inner.slots.lock();
         let Some(slot) = self.slot(&mut slots) else {
             if let Ok(link) = &outcome {
                 link.mux.close();
@@ -280,7 +281,7 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let mut slots = self.inner.slots();
+        let mut slots = self.inner.slots.lock();
         if let Some(slot) = self.slot(&mut slots) {
             slot.opening = None;
             let link = slot.link.as_ref();

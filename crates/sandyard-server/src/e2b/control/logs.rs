@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::prelude::*;
 
 use sandyard_service::{LogEntry, LogSource};
+use serde_json::json;
 
 use super::name::{self, SandboxParam};
 
@@ -45,14 +46,7 @@ pub(crate) struct Line {
 
 impl From<&LogEntry> for Line {
     fn from(entry: &LogEntry) -> Self {
-        let source = match entry.source {
-            LogSource::Stdout => "stdout",
-            LogSource::Stderr => "stderr",
-            LogSource::Event => "event",
-            LogSource::Gateway => "gateway",
-            LogSource::Notice => "notice",
-        };
-        let mut fields = BTreeMap::from([("source", source.to_owned())]);
+        let mut fields = BTreeMap::from([("source", source(entry).to_owned())]);
         if let Some(pid) = entry.pid {
             fields.insert("pid", pid.to_string());
         }
@@ -62,6 +56,16 @@ impl From<&LogEntry> for Line {
             level: level(entry.source),
             fields,
         }
+    }
+}
+
+fn source(entry: &LogEntry) -> &'static str {
+    match entry.source {
+        LogSource::Stdout => "stdout",
+        LogSource::Stderr => "stderr",
+        LogSource::Event => "event",
+        LogSource::Gateway => "gateway",
+        LogSource::Notice => "notice",
     }
 }
 
@@ -173,7 +177,7 @@ pub(crate) struct LogsQueryV1 {
 pub(crate) struct PlainLine {
     /// Time of the line (RFC 3339).
     timestamp: String,
-    /// Text of the line.
+    /// Level, source and text of the line, as a JSON object with the fields `level`, `logger` and `message`.
     line: String,
 }
 
@@ -206,7 +210,13 @@ pub(crate) async fn e2b_logs_v1(
     entries.truncate(query.limit.map_or(MAX_LINES, |limit| limit.0 as usize));
     let plain = |entry: &LogEntry| PlainLine {
         timestamp: iso(entry.at_ms),
-        line: entry.text.clone(),
+        // E2B's command line parses it.
+        line: json!({
+            "level": level(entry.source),
+            "logger": source(entry),
+            "message": entry.text,
+        })
+        .to_string(),
     };
     Ok(Json(LogsV1 {
         logs: entries.iter().map(plain).collect(),

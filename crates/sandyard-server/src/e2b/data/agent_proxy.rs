@@ -21,15 +21,17 @@ use sandyard_preview::{
     DialError, Dialled, ForwardError, PreviewAddress, PreviewForm, Scheme, Target, forward,
 };
 use sandyard_service::{NotRunning, Sandbox, ServiceError, WakePolicy};
+use sandyard_store::model::NewAuditEntry;
 
 use super::response::{self, Outcome, sandbox_response};
 use super::sandbox_id::id_of;
 use super::state::DataPlane;
 use super::{relay, signature};
 use crate::app::App;
+use crate::audit::{self, HUNG_UP, Note};
 use crate::forwarding;
-use crate::listen::Listener;
-use crate::listen::Shutdown;
+use crate::listen::{Listener, Shutdown};
+use crate::middleware::request_id::RequestId;
 use crate::visibility::find_visible;
 
 /// Services of the agent whose calls are public.
@@ -59,6 +61,10 @@ pub(crate) async fn forward_to_agent(
         false => WakePolicy::Never,
     };
     let id = sandbox.id.clone();
+    let mut note = match has_token || is_signed {
+        true => begin_note(app, &parts, &sandbox, has_token),
+        false => None,
+    };
     let live = match app.service().live_for(sandbox, wake_policy).await {
         Ok(live) => live,
         Err(NotRunning::Deleted | NotRunning::Asleep) => {
@@ -94,12 +100,37 @@ pub(crate) async fn forward_to_agent(
     let forwarded = exchange.until_ended(forward(request, target, |_| dial(dialled, is_trusted)));
     match forwarded.await {
         Some(Ok(mut response)) => {
+            if let Some(note) = &mut note {
+                note.finish(response.status().as_u16(), Some(id.to_string()));
+            }
             let relay = relay::requested(response.headers_mut(), &agent).filter(|_| is_host_socket);
             exchange.carry(response, shutdown, relay)
         }
         Some(Err(error)) => sandbox_response(id.as_str(), &failed(app, id.as_str(), &error).await),
         None => sandbox_response(id.as_str(), &Outcome::NotFound),
     }
+}
+
+/// Begins the audit entry of a request that changes something. A credential of a sandbox acts for its owner.
+fn begin_note(app: &App, parts: &Parts, sandbox: &Sandbox, has_token: bool) -> Option<Note> {
+    let verb = audit::agent_verb(&parts.method, parts.uri.path())?;
+    let via = match has_token {
+        true => "sandbox token",
+        false => "signed URL",
+    };
+    let request = parts.extensions.get::<RequestId>();
+    let listener = parts.extensions.get::<Listener>();
+    let entry = NewAuditEntry {
+        at_ms: app.service().clock().now_ms(),
+        actor: sandbox.owner.clone(),
+        via: via.to_owned(),
+        action: verb.to_owned(),
+        target: Some(sandbox.id.to_string()),
+        status: HUNG_UP.into(),
+        request_id: request.map_or_else(String::new, |id| id.0.clone()),
+        address: listener.map(|listener| listener.peer.ip().to_string()),
+    };
+    Some(Note::begin(app.audit(), entry))
 }
 
 /// Says whether a path is a public route of the agent. Paths are compared without decoding them, as the agent does: a path
@@ -148,11 +179,7 @@ fn target(app: &App, parts: &Parts, id: &str) -> Target {
 
 async fn dial(agent: AgentClient, is_trusted: bool) -> Result<Dialled<BoxedStream>, DialError> {
     if !is_trusted {
-        let Dialled { stream, headers } = forwarding::dial(agent, AGENT_PORT).await?;
-        return Ok(Dialled {
-            stream: Box::new(stream),
-            headers,
-        });
+        return forwarding::dial(agent, AGENT_PORT).await;
     }
     let endpoint = agent.endpoint();
     let stream = endpoint.dial().await;

@@ -186,7 +186,7 @@ async fn list(mut call: ToolCall) -> ApiResult<Outcome> {
 
 fn entry_json(info: EntryInfo) -> Value {
     let kind = match info.r#type {
-        _ if info.is_symlink => "symlink",
+        _ if info.symlink_target.is_some() => "symlink",
         FileType::Directory => "directory",
         FileType::Symlink => "symlink",
         _ => "file",

@@ -193,6 +193,9 @@ async fn metrics_and_logs_have_what_the_sdks_insist_on() {
         .await
         .done(200);
     has(&logs["logs"][0], &["timestamp", "line"]);
+    let line = logs["logs"][0]["line"].as_str().expect("a text");
+    let line = serde_json::from_str(line).expect("a JSON object");
+    has(&line, &["level", "logger", "message"]);
     has(
         &logs["logEntries"][0],
         &["timestamp", "message", "level", "fields"],

@@ -16,17 +16,15 @@ pub(crate) static REGISTRATION: Registration = Registration {
             name: "extra",
             doc: "For sandboxes of a test, where `extra` is among the providers.",
             settings: &[
-                Setting::new("extra.api_key", Kind::Text, "", "The key of the account.")
+                Setting::new("extra.api_key", Kind::Text)
+                    .doc("The key of the account.")
                     .env(&["EXTRA_API_KEY"])
                     .secret()
                     .required()
                     .example("extra-0123456789"),
-                Setting::new(
-                    "extra.latency",
-                    Kind::Duration(0, 60),
-                    "0",
-                    "How long a create takes.",
-                ),
+                Setting::new("extra.latency", Kind::Duration(0, 60))
+                    .default("0")
+                    .doc("How long a create takes."),
             ],
         }),
     },

@@ -13,7 +13,7 @@ use super::super::mounts::ResolvedMounts;
 use super::super::volumes::check_can_mount;
 use super::placement::CreateContext;
 use super::template_name::{BASE, is_default};
-use crate::error::{ServiceError, ServiceResult, printable};
+use crate::error::{Result, ServiceError, printable};
 use crate::service::Service;
 
 /// The providers that may make a sandbox.
@@ -48,7 +48,7 @@ impl Service {
         &self,
         context: CreateContext<'_>,
         mounts: &ResolvedMounts,
-    ) -> ServiceResult<Choice> {
+    ) -> Result<Choice> {
         let CreateContext {
             caller,
             owner,
@@ -103,7 +103,7 @@ impl Service {
     }
 
     /// This server's provider with a name.
-    pub(crate) fn enabled_provider(&self, name: &str) -> ServiceResult<&Arc<dyn Provider>> {
+    pub(crate) fn enabled_provider(&self, name: &str) -> Result<&Arc<dyn Provider>> {
         self.registry().by_name(name).ok_or_else(|| {
             let (name, names) = (printable(name), self.registry().names());
             ServiceError::invalid(
@@ -114,7 +114,7 @@ impl Service {
     }
 
     /// The provider that the settings have for a template, else the default.
-    pub(crate) fn provider_of_template(&self, template: &str) -> ServiceResult<Arc<dyn Provider>> {
+    pub(crate) fn provider_of_template(&self, template: &str) -> Result<Arc<dyn Provider>> {
         let Some(name) = self.settings().template_providers.get(template) else {
             return Ok(self.registry().default().clone());
         };
@@ -134,7 +134,7 @@ impl Service {
         location: &str,
         template: Option<&str>,
         requested: Option<&Arc<dyn Provider>>,
-    ) -> ServiceResult<Arc<dyn Provider>> {
+    ) -> Result<Arc<dyn Provider>> {
         let provider = self.registry().provider(location).await?;
         if let Some(requested) = requested
             && requested.info().name != provider.info().name
@@ -165,7 +165,7 @@ impl Service {
         owner: &str,
         template: Option<&str>,
         requested: Option<&Arc<dyn Provider>>,
-    ) -> ServiceResult<Option<Arc<dyn Provider>>> {
+    ) -> Result<Option<Arc<dyn Provider>>> {
         let Some(template) = template else {
             return Ok(None);
         };

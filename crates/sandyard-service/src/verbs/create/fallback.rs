@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::Caller;
 use sandyard_provider::{InstanceSpec, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::choose::Choice;
 use super::placement::{CreateContext, Placement};
 use crate::claim::{CLAIM_TTL, Claim};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use crate::state::provider_registry::location_of;
 use sandyard_core::clock::millis;
@@ -55,7 +55,7 @@ impl Service {
         &self,
         context: CreateContext<'_>,
         choice: Choice,
-    ) -> ServiceResult<FallbackQueue> {
+    ) -> Result<FallbackQueue> {
         if choice.fallbacks.is_empty() {
             self.try_to_reach(&choice.first).await;
         }
@@ -104,7 +104,7 @@ impl Service {
         mut claim: Claim,
         mut spec: InstanceSpec,
         mut queue: FallbackQueue,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         loop {
             claim.check_held()?;
             let error = match queue.placement.provider.create(&spec).await {
@@ -162,7 +162,7 @@ impl Service {
         claim: &mut Claim,
         from: &str,
         queue: &FallbackQueue,
-    ) -> ServiceResult<()> {
+    ) -> Result<()> {
         let info = queue.placement.provider.info();
         let why = queue.failures.iter().find(|(name, _)| name == from);
         let event = claim.event(
@@ -211,9 +211,6 @@ fn should_try_next(error: &ProviderError, queue: &FallbackQueue) -> bool {
 
 fn unreachable(name: &str, reason: Option<String>) -> ServiceError {
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    ServiceError::new(
-        ErrorKind::Unavailable,
-        format!("the provider `{name}` is unreachable{reason}"),
-    )
-    .hint("GET /health shows when it is reachable again")
+    ServiceError::unavailable(format!("the provider `{name}` is unreachable{reason}"))
+        .hint("GET /health shows when it is reachable again")
 }

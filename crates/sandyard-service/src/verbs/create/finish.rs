@@ -8,7 +8,7 @@ use sandyard_store::model::{Expiry, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
 use crate::claim::Claim;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::policy;
 use crate::service::Service;
 
@@ -20,7 +20,7 @@ impl Service {
         claim: Claim,
         provider: &Arc<dyn Provider>,
         created: Result<Instance, ProviderError>,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let instance = match created {
             Ok(instance) => instance,
             Err(error) => {
@@ -114,7 +114,7 @@ impl Service {
                 ..SandboxPatch::default()
             };
             claim.commit(deleted, Vec::new(), TimerPlan::Clear).await?;
-            ServiceResult::Ok(())
+            Ok::<_, ServiceError>(())
         }
         .await;
         if let Err(error) = result {

@@ -9,7 +9,7 @@ use sandyard_store::model::{
 use serde_json::Value;
 
 use crate::claim::{CLAIM_TTL, Claim};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 use sandyard_core::clock::millis;
 
@@ -30,7 +30,7 @@ impl Service {
         row: Sandbox,
         data: Value,
         idempotency: Option<&Idempotency>,
-    ) -> ServiceResult<Inserted> {
+    ) -> Result<Inserted> {
         let quota = self.quota(caller, &row.owner).await?;
         self.check_total().await?;
         let event = self.event(&row, "created", caller, data);
@@ -74,8 +74,7 @@ impl Service {
                     }
                 }
                 InsertOutcome::KeyReused => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
+                    return Err(ServiceError::conflict(
                         "this idempotency key was used for a different request",
                     )
                     .hint("use a new key for a new sandbox"));
@@ -91,35 +90,29 @@ impl Service {
                     .hint("delete one you do not need, or ask an admin for more"));
                 }
                 InsertOutcome::AliasTaken => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
-                        "another sandbox of yours has this alias",
-                    )
-                    .field("alias"));
+                    return Err(
+                        ServiceError::conflict("another sandbox of yours has this alias")
+                            .field("alias"),
+                    );
                 }
                 InsertOutcome::VolumeGone { id } => {
                     let mounts = &row.mounts;
                     let deleted_mount = mounts.iter().find(|mount| mount.volume_id == id);
                     let name = deleted_mount.map_or(&id, |mount| &mount.name);
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
-                        format!("volume `{name}` is being deleted"),
-                    )
+                    return Err(ServiceError::conflict(format!(
+                        "volume `{name}` is being deleted"
+                    ))
                     .field("mounts"));
                 }
             }
         }
-        Err(ServiceError::new(
-            ErrorKind::Busy,
+        Err(ServiceError::busy(
             "the same request is in progress elsewhere",
         ))
     }
 
     /// Waits for the create of another request; none if it failed.
-    async fn wait_until_made(
-        &self,
-        id: &sandyard_core::SandboxId,
-    ) -> ServiceResult<Option<Sandbox>> {
+    async fn wait_until_made(&self, id: &sandyard_core::SandboxId) -> Result<Option<Sandbox>> {
         let deadline = tokio::time::Instant::now() + REPEAT_WAIT;
         loop {
             let Some(sandbox) = self.store().sandbox(id).await? else {
@@ -130,8 +123,7 @@ impl Service {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 SandboxStatus::Creating => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Busy,
+                    return Err(ServiceError::busy(
                         "the first request with this key is still in progress",
                     ));
                 }
@@ -142,7 +134,7 @@ impl Service {
     }
 
     /// Fails if this installation has the maximum number of sandboxes.
-    async fn check_total(&self) -> ServiceResult<()> {
+    async fn check_total(&self) -> Result<()> {
         let max = i64::from(self.settings().max_sandboxes);
         if max == 0 {
             return Ok(());
@@ -166,7 +158,7 @@ impl Service {
 
     /// How many sandboxes an owner may have; none for any number. A user's own quota applies to every caller. The settings' quota does not
     /// apply to admins who act for a user.
-    async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
+    async fn quota(&self, caller: &Caller, owner: &str) -> Result<Option<i64>> {
         let own = self
             .store()
             .user(owner)

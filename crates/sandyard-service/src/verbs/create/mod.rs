@@ -30,7 +30,7 @@ pub(crate) use validate::check_map;
 
 pub(super) use insert::Inserted;
 
-use crate::error::ServiceResult;
+use crate::error::Result;
 use crate::policy;
 use crate::request::CreateRequest;
 use crate::service::Service;
@@ -38,13 +38,13 @@ use placement::CreateContext;
 
 impl Service {
     /// Creates a sandbox.
-    pub async fn create(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
+    pub async fn create(&self, caller: &Caller, request: CreateRequest) -> Result<Sandbox> {
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move { service.create_now(&caller, request).await })
             .await
     }
 
-    async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
+    async fn create_now(&self, caller: &Caller, request: CreateRequest) -> Result<Sandbox> {
         let started_at = std::time::Instant::now();
         validate::check_request(&request)?;
         if let Some(policy) = &request.network {

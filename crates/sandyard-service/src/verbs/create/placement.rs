@@ -6,7 +6,7 @@ use sandyard_core::{Caller, Limits, PartialLimits};
 use sandyard_provider::{Provider, ProviderInfo};
 
 use super::template_name::is_default;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::CreateRequest;
 use crate::service::Service;
 
@@ -35,7 +35,7 @@ impl Service {
         context: CreateContext<'_>,
         template: Option<&str>,
         provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<Placement> {
+    ) -> Result<Placement> {
         let info = provider.info();
         let template = self.template_with(provider, template);
         let template = self
@@ -64,7 +64,7 @@ impl Service {
 }
 
 /// The limits of a sandbox: the requested ones, else the provider's defaults. Fails if they exceed the provider's maximum.
-fn limits(requested: &PartialLimits, info: &ProviderInfo) -> ServiceResult<Limits> {
+fn limits(requested: &PartialLimits, info: &ProviderInfo) -> Result<Limits> {
     let limits = requested.or(&info.default_limits);
     limits
         .check(&info.max_limits)

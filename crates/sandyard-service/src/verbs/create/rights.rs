@@ -6,7 +6,7 @@ use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::{InstanceSpec, Provider};
 use sandyard_store::model::Sandbox;
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::service::Service;
 
 impl Service {
@@ -48,7 +48,7 @@ impl Service {
         &self,
         caller: &Caller,
         provider: Arc<dyn Provider>,
-    ) -> ServiceResult<Arc<dyn Provider>> {
+    ) -> Result<Arc<dyn Provider>> {
         if self.may_choose(caller, &provider.info().name) {
             return Ok(provider);
         }
@@ -64,7 +64,7 @@ impl Service {
         &self,
         caller: &Caller,
         provider: Arc<dyn Provider>,
-    ) -> ServiceResult<Arc<dyn Provider>> {
+    ) -> Result<Arc<dyn Provider>> {
         if self.may_choose(caller, &provider.info().name) {
             return Ok(provider);
         }
@@ -86,7 +86,7 @@ impl Service {
     }
 
     /// Fails if a request names a provider that the caller may not use.
-    pub(super) fn check_choice(&self, caller: &Caller, provider: &str) -> ServiceResult<()> {
+    pub(super) fn check_choice(&self, caller: &Caller, provider: &str) -> Result<()> {
         if self.may_choose(caller, provider) {
             return Ok(());
         }

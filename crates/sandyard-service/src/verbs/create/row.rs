@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::placement::{CreateContext, Placement};
 use super::template_name::is_default;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::policy;
 use crate::random;
 use crate::request::CreateRequest;
@@ -22,7 +22,7 @@ impl Service {
         &self,
         context: CreateContext<'_>,
         placement: &Placement,
-    ) -> ServiceResult<Sandbox> {
+    ) -> Result<Sandbox> {
         let (request, info) = (context.request, placement.provider.info());
         let id = random::id()?;
         let network = match request.network.clone() {
@@ -70,7 +70,7 @@ impl Service {
     }
 
     /// The instance that a provider should make for a row. Its rights are the lowest; a create adds those of its caller.
-    pub(in crate::verbs) fn spec_of(&self, row: &Sandbox) -> ServiceResult<InstanceSpec> {
+    pub(in crate::verbs) fn spec_of(&self, row: &Sandbox) -> Result<InstanceSpec> {
         let mut network = self.policy_of(row)?;
         // Header values are only for the grant: this spec may be sent to another node.
         network.rules.clear();
@@ -90,11 +90,7 @@ impl Service {
     }
 
     /// A digest of the request, which tells a repetition from another request with the same key.
-    pub(super) fn fingerprint(
-        &self,
-        row: &Sandbox,
-        request: &CreateRequest,
-    ) -> ServiceResult<String> {
+    pub(super) fn fingerprint(&self, row: &Sandbox, request: &CreateRequest) -> Result<String> {
         let mut network = request.network.clone();
         if let Some(policy) = &mut network {
             policy::map_values(policy, |_, header, value| {
@@ -127,7 +123,7 @@ impl Service {
     }
 
     /// Checks a time-out and converts it to seconds.
-    pub(crate) fn timeout_s(&self, requested: Option<Duration>) -> ServiceResult<i64> {
+    pub(crate) fn timeout_s(&self, requested: Option<Duration>) -> Result<i64> {
         let settings = self.settings();
         let timeout = requested.unwrap_or(settings.default_timeout);
         let max = settings.max_timeout;

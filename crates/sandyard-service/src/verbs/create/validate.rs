@@ -8,7 +8,7 @@ use sandyard_core::bounds::{
     MAX_USER_ID,
 };
 
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{Result, ServiceError};
 use crate::request::CreateRequest;
 
 /// Owner of the new sandbox.
@@ -20,7 +20,7 @@ pub(super) fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'
 }
 
 /// Rejects texts and maps that are too large or contain characters that the store does not accept.
-pub(super) fn check_request(request: &CreateRequest) -> ServiceResult<()> {
+pub(super) fn check_request(request: &CreateRequest) -> Result<()> {
     let names = [
         ("user_id", &request.owner, MAX_USER_ID),
         ("alias", &request.alias, MAX_ALIAS),
@@ -58,7 +58,7 @@ pub(super) fn check_request(request: &CreateRequest) -> ServiceResult<()> {
 }
 
 /// Rejects a map that is too large or contains NUL bytes.
-pub(crate) fn check_map(field: &'static str, map: &BTreeMap<String, String>) -> ServiceResult<()> {
+pub(crate) fn check_map(field: &'static str, map: &BTreeMap<String, String>) -> Result<()> {
     let bytes: usize = map
         .iter()
         .map(|(name, value)| name.len() + value.len())

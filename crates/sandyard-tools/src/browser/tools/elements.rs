@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::super::notes::short;
 use super::super::observe::{Summary, observe};
 use super::{acquire, observe_after_load, wait_for_load};
-use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, NoArguments, Tool, tool};
+use crate::reply::{Answer, Problem, Result};
+use crate::tool::{Effect, NoArguments, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Maximum number of elements.
@@ -35,37 +35,21 @@ struct Choice {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<NoArguments, _, _>(
-            "browser_view_interactive_elements",
-            "View interactive elements",
-            Effect::Reads,
-            "List links, buttons, fields and other interactive elements in the visible part of the page: number, type, text and the \
-             coordinates of the centre, for browser_click and browser_enter_text. The screenshot shows the numbers.",
-            |tool_state, _, call| async move { call.unless_cancelled(view(tool_state)).await },
-        ),
-        tool::<ListIndex, _, _>(
-            "browser_get_select_options",
-            "Get options of a drop-down list",
-            Effect::Reads,
-            "Return the options of a drop-down list (a select element), by its number in browser_view_interactive_elements.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(options(tool_state, args.index)).await
-            },
-        ),
-        tool::<Choice, _, _>(
-            "browser_select_dropdown_option",
-            "Select an option",
-            Effect::ChangesExternal,
-            "Select an option of a drop-down list (a select element), by the number of the list in \
-             browser_view_interactive_elements and the text of the option.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(choose(tool_state, args)).await
-            },
-        ),
+        cancellable("browser_view_interactive_elements", Effect::Reads, view)
+            .title("View interactive elements")
+            .description("List links, buttons, fields and other interactive elements in the visible part of the page: number, type, text and the \
+             coordinates of the centre, for browser_click and browser_enter_text. The screenshot shows the numbers."),
+        cancellable("browser_get_select_options", Effect::Reads, options)
+            .title("Get options of a drop-down list")
+            .description("Return the options of a drop-down list (a select element), by its number in browser_view_interactive_elements."),
+        cancellable("browser_select_dropdown_option", Effect::ChangesExternal, choose)
+            .title("Select an option")
+            .description("Select an option of a drop-down list (a select element), by the number of the list in \
+             browser_view_interactive_elements and the text of the option."),
     ]
 }
 
-async fn view(tool_state: Arc<ToolState>) -> Answer {
+async fn view(tool_state: Arc<ToolState>, _: NoArguments) -> Answer {
     let browser = acquire(&tool_state).await?;
     let load_state = wait_for_load(&browser).await?;
     let page = browser.running()?.page().await?;
@@ -119,7 +103,7 @@ fn line((number, element): (usize, &Value)) -> String {
     line
 }
 
-async fn options(tool_state: Arc<ToolState>, index: usize) -> Answer {
+async fn options(tool_state: Arc<ToolState>, ListIndex { index }: ListIndex) -> Answer {
     let browser = acquire(&tool_state).await?;
     let page = browser.running()?.page().await?;
     let found = page
@@ -176,7 +160,7 @@ async fn choose(tool_state: Arc<ToolState>, args: Choice) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Chose {chosen:?}.")).await
 }
 
-fn problem(result: &Value, index: usize) -> Result<(), Problem> {
+fn problem(result: &Value, index: usize) -> Result<()> {
     let message = match result["problem"].as_str() {
         None => return Ok(()),
         Some("other") => format!(

@@ -12,23 +12,19 @@ use super::super::notes::short;
 use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
-use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Result};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 #[derive(Deserialize, JsonSchema)]
 struct Click {
     /// Distance from the left in pixels of the screenshot. Required unless selector is given.
-    #[serde(default)]
     coordinate_x: Option<f64>,
     /// Distance from the top in pixels of the screenshot. Required unless selector is given.
-    #[serde(default)]
     coordinate_y: Option<f64>,
     /// CSS selector, instead of coordinates. Its first element is scrolled into view and clicked.
-    #[serde(default)]
     selector: Option<String>,
     /// Double-click (default false).
-    #[serde(default)]
     double_click: Option<bool>,
 }
 
@@ -53,29 +49,15 @@ struct Press {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<Click, _, _>(
-            "browser_click",
-            "Click",
-            Effect::ChangesExternal,
-            "Click at coordinates of the last screenshot, or on the first element that matches a CSS selector.",
-            |tool_state, args, call| async move { call.unless_cancelled(click(tool_state, args)).await },
-        ),
-        tool::<Drag, _, _>(
-            "browser_drag",
-            "Drag",
-            Effect::ChangesExternal,
-            "Press the mouse button at one position, move to another and release it. Also drags draggable elements.",
-            |tool_state, args, call| async move { call.unless_cancelled(drag(tool_state, args)).await },
-        ),
-        tool::<Press, _, _>(
-            "browser_press_key",
-            "Press a key",
-            Effect::ChangesExternal,
-            "Press a key or key combination in the focused element.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(press(tool_state, args.key)).await
-            },
-        ),
+        cancellable("browser_click", Effect::ChangesExternal, click)
+            .title("Click")
+            .description("Click at coordinates of the last screenshot, or on the first element that matches a CSS selector."),
+        cancellable("browser_drag", Effect::ChangesExternal, drag)
+            .title("Drag")
+            .description("Press the mouse button at one position, move to another and release it. Also drags draggable elements."),
+        cancellable("browser_press_key", Effect::ChangesExternal, press)
+            .title("Press a key")
+            .description("Press a key or key combination in the focused element."),
     ]
 }
 
@@ -105,7 +87,7 @@ async fn click(tool_state: Arc<ToolState>, args: Click) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Clicked{suffix} at {at}.")).await
 }
 
-async fn find(page: &Page<'_>, selector: &str) -> Result<Point, Problem> {
+async fn find(page: &Page<'_>, selector: &str) -> Result<Point> {
     let found = page
         .script(include_str!("../scripts/find.js"), &[json!(selector)])
         .await?;
@@ -141,7 +123,7 @@ async fn drag(tool_state: Arc<ToolState>, args: Drag) -> Answer {
     .await
 }
 
-async fn press(tool_state: Arc<ToolState>, key: String) -> Answer {
+async fn press(tool_state: Arc<ToolState>, Press { key }: Press) -> Answer {
     let chord = Chord::parse(&key)?;
     let browser = acquire(&tool_state).await?;
     let page = browser.running()?.page().await?;

@@ -13,7 +13,7 @@ use super::BrowserGuard;
 use super::observe::{Summary, observe};
 use super::page::LoadState;
 use super::pipe::Failure;
-use crate::reply::{Answer, Problem};
+use crate::reply::{Answer, Result};
 use crate::tool::Tool;
 use crate::tool_state::ToolState;
 
@@ -27,7 +27,7 @@ pub(crate) fn tools() -> Vec<Tool> {
 }
 
 /// Exclusive use of the browser for one call.
-async fn acquire(tool_state: &ToolState) -> Result<BrowserGuard, Problem> {
+async fn acquire(tool_state: &ToolState) -> Result<BrowserGuard> {
     tool_state.browser.acquire(tool_state).await
 }
 
@@ -47,7 +47,7 @@ async fn observe_after_load(
 }
 
 /// Waits for the current page to load after an action, which may have changed the current tab.
-async fn wait_for_load(browser: &BrowserGuard) -> Result<LoadState, Problem> {
+async fn wait_for_load(browser: &BrowserGuard) -> Result<LoadState> {
     let deadline = Instant::now() + browser.limits.load;
     let mut retries = 0;
     loop {

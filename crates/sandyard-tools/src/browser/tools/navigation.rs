@@ -15,7 +15,7 @@ use super::super::state::HEIGHT;
 use super::super::{BrowserGuard, address};
 use super::{acquire, observe_after_load};
 use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, NoArguments, Tool, tool};
+use crate::tool::{Effect, NoArguments, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Minimum time of `browser_wait`.
@@ -36,75 +36,41 @@ struct TabIndex {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<NavigateArguments, _, _>(
-            "browser_navigation",
-            "Open a page",
-            Effect::ChangesExternal,
-            "Open a URL in the browser and wait until it has loaded (at most 30 seconds). Like every browser tool it returns the URL, \
+        cancellable("browser_navigation", Effect::ChangesExternal, open)
+            .title("Open a page")
+            .description("Open a URL in the browser and wait until it has loaded (at most 30 seconds). Like every browser tool it returns the URL, \
              title, scroll position and tabs, notes about what happened meanwhile, and a screenshot of 1280 by 800 pixels. Dialogs are \
              answered automatically: alerts, confirmations and leaving a page with OK, prompts with Cancel. Downloads go to `downloads` \
-             in the workspace.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(open(tool_state, args.url)).await
-            },
-        ),
-        tool::<NavigateArguments, _, _>(
-            "browser_restart",
-            "Restart the browser",
-            Effect::ChangesExternal,
-            "End the browser with all tabs, cookies and sessions, start a new one and open a URL. Use it when the browser misbehaves.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(restart(tool_state, args.url)).await
-            },
-        ),
-        tool::<NoArguments, _, _>(
-            "browser_open_new_tab",
-            "Open a tab",
-            Effect::Adds,
-            "Open an empty tab and switch to it.",
-            |tool_state, _, call| async move { call.unless_cancelled(open_tab(tool_state)).await },
-        ),
-        tool::<TabIndex, _, _>(
-            "browser_switch_tab",
-            "Switch to a tab",
-            Effect::Adds,
-            "Switch to another tab by its number in the list of tabs.",
-            |tool_state, args, call| async move {
-                call.unless_cancelled(switch(tool_state, args.index)).await
-            },
-        ),
-        tool::<NoArguments, _, _>(
-            "browser_wait",
-            "Wait for the page",
-            Effect::Reads,
-            "Wait one second, then until the page has loaded (at most 30 seconds), and show it.",
-            |tool_state, _, call| async move { call.unless_cancelled(wait(tool_state)).await },
-        ),
-        tool::<NoArguments, _, _>(
-            "browser_scroll_down",
-            "Scroll down",
-            Effect::Reads,
-            "Scroll down by most of a screen: the element in the middle of the page if it can scroll, otherwise the page.",
-            |tool_state, _, call| async move { call.unless_cancelled(scroll(tool_state, 1.0)).await },
-        ),
-        tool::<NoArguments, _, _>(
-            "browser_scroll_up",
-            "Scroll up",
-            Effect::Reads,
-            "Scroll up by most of a screen: the element in the middle of the page if it can scroll, otherwise the page.",
-            |tool_state, _, call| async move { call.unless_cancelled(scroll(tool_state, -1.0)).await },
-        ),
+             in the workspace."),
+        cancellable("browser_restart", Effect::ChangesExternal, restart)
+            .title("Restart the browser")
+            .description("End the browser with all tabs, cookies and sessions, start a new one and open a URL. Use it when the browser misbehaves."),
+        cancellable("browser_open_new_tab", Effect::Adds, open_tab)
+            .title("Open a tab")
+            .description("Open an empty tab and switch to it."),
+        cancellable("browser_switch_tab", Effect::Adds, switch)
+            .title("Switch to a tab")
+            .description("Switch to another tab by its number in the list of tabs."),
+        cancellable("browser_wait", Effect::Reads, wait)
+            .title("Wait for the page")
+            .description("Wait one second, then until the page has loaded (at most 30 seconds), and show it."),
+        cancellable("browser_scroll_down", Effect::Reads, scroll_down)
+            .title("Scroll down")
+            .description("Scroll down by most of a screen: the element in the middle of the page if it can scroll, otherwise the page."),
+        cancellable("browser_scroll_up", Effect::Reads, scroll_up)
+            .title("Scroll up")
+            .description("Scroll up by most of a screen: the element in the middle of the page if it can scroll, otherwise the page."),
     ]
 }
 
-async fn open(tool_state: Arc<ToolState>, url: String) -> Answer {
-    let url = address::parse(&url, &tool_state.workspace)?;
+async fn open(tool_state: Arc<ToolState>, args: NavigateArguments) -> Answer {
+    let url = address::parse(&args.url, &tool_state.workspace)?;
     let browser = acquire(&tool_state).await?;
     open_in(&tool_state, &browser, url.as_str()).await
 }
 
-async fn restart(tool_state: Arc<ToolState>, url: String) -> Answer {
-    let url = address::parse(&url, &tool_state.workspace)?;
+async fn restart(tool_state: Arc<ToolState>, args: NavigateArguments) -> Answer {
+    let url = address::parse(&args.url, &tool_state.workspace)?;
     tool_state.browser.end().await;
     let browser = acquire(&tool_state).await?;
     open_in(&tool_state, &browser, url.as_str()).await
@@ -156,13 +122,13 @@ fn failure(url: &str, error: &str) -> String {
     format!("{url} cannot be opened ({error}): {advice}")
 }
 
-async fn open_tab(tool_state: Arc<ToolState>) -> Answer {
+async fn open_tab(tool_state: Arc<ToolState>, _: NoArguments) -> Answer {
     let browser = acquire(&tool_state).await?;
     browser.running()?.open().await?;
     observe_after_load(&tool_state, &browser, "Opened a tab.").await
 }
 
-async fn switch(tool_state: Arc<ToolState>, index: usize) -> Answer {
+async fn switch(tool_state: Arc<ToolState>, TabIndex { index }: TabIndex) -> Answer {
     let browser = acquire(&tool_state).await?;
     let (tabs, _) = browser.running()?.state.tabs();
     let Some(tab) = tabs.get(index) else {
@@ -175,7 +141,7 @@ async fn switch(tool_state: Arc<ToolState>, index: usize) -> Answer {
     observe_after_load(&tool_state, &browser, format!("Switched to tab {index}.")).await
 }
 
-async fn wait(tool_state: Arc<ToolState>) -> Answer {
+async fn wait(tool_state: Arc<ToolState>, _: NoArguments) -> Answer {
     let browser = acquire(&tool_state).await?;
     let page = browser.running()?.page().await?;
     sleep(MIN_WAIT).await;
@@ -188,6 +154,14 @@ async fn wait(tool_state: Arc<ToolState>) -> Answer {
         details: None,
     };
     observe(&browser, &tool_state.workspace, summary).await
+}
+
+async fn scroll_down(tool_state: Arc<ToolState>, _: NoArguments) -> Answer {
+    scroll(tool_state, 1.0).await
+}
+
+async fn scroll_up(tool_state: Arc<ToolState>, _: NoArguments) -> Answer {
+    scroll(tool_state, -1.0).await
 }
 
 async fn scroll(tool_state: Arc<ToolState>, direction: f64) -> Answer {

@@ -9,8 +9,8 @@ use super::super::mouse::{self, Point};
 use super::super::page::Page;
 use super::super::typing;
 use super::{acquire, observe_after_load};
-use crate::reply::{Answer, Problem};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Result};
+use crate::tool::{Effect, Tool, cancellable};
 use crate::tool_state::ToolState;
 
 /// Maximum length of a text, in bytes.
@@ -23,16 +23,13 @@ struct EnterText {
     /// Text to type.
     text: String,
     /// Position of the field: distance from the left in pixels of the screenshot (default: the focused field).
-    #[serde(default)]
     coordinate_x: Option<f64>,
     /// Position of the field: distance from the top in pixels of the screenshot.
-    #[serde(default)]
     coordinate_y: Option<f64>,
     /// Press Enter afterwards (default false).
-    #[serde(default)]
     press_enter: Option<bool>,
     /// Clear the field first (default false: append the text).
-    #[serde(default, rename = "override")]
+    #[serde(rename = "override")]
     replaces: Option<bool>,
 }
 
@@ -45,28 +42,25 @@ struct EnterTexts {
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool::<EnterText, _, _>(
-            "browser_enter_text",
-            "Enter text",
-            Effect::ChangesExternal,
-            "Click a field and type text into it.",
-            |tool_state, args, call| async move {
-                let enter_texts = vec![args];
-                let work = enter(tool_state, EnterTexts { enter_texts });
-                call.unless_cancelled(work).await
-            },
-        ),
-        tool::<EnterTexts, _, _>(
+        cancellable("browser_enter_text", Effect::ChangesExternal, enter)
+            .title("Enter text")
+            .description("Click a field and type text into it."),
+        cancellable(
             "browser_enter_multi_texts",
-            "Enter several texts",
             Effect::ChangesExternal,
-            "Type text into several fields, for example of a form.",
-            |tool_state, args, call| async move { call.unless_cancelled(enter(tool_state, args)).await },
-        ),
+            enter_all,
+        )
+        .title("Enter several texts")
+        .description("Type text into several fields, for example of a form."),
     ]
 }
 
-async fn enter(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterTexts) -> Answer {
+async fn enter(tool_state: Arc<ToolState>, text: EnterText) -> Answer {
+    let enter_texts = vec![text];
+    enter_all(tool_state, EnterTexts { enter_texts }).await
+}
+
+async fn enter_all(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterTexts) -> Answer {
     if enter_texts.is_empty() || enter_texts.len() > MAX_TEXTS {
         return Err(Problem::new(format!("give 1 to {MAX_TEXTS} texts")));
     }
@@ -96,7 +90,7 @@ async fn enter(tool_state: Arc<ToolState>, EnterTexts { enter_texts }: EnterText
     observe_after_load(&tool_state, &browser, message).await
 }
 
-fn position(text: &EnterText) -> Result<Option<Point>, Problem> {
+fn position(text: &EnterText) -> Result<Option<Point>> {
     if text.text.len() > MAX_TEXT {
         return Err(Problem::new(format!(
             "a text is longer than {MAX_TEXT} bytes"
@@ -112,11 +106,7 @@ fn position(text: &EnterText) -> Result<Option<Point>, Problem> {
 }
 
 /// Types one text. Returns whether a field had the focus.
-async fn enter_one(
-    page: &Page<'_>,
-    text: &EnterText,
-    position: Option<Point>,
-) -> Result<bool, Problem> {
+async fn enter_one(page: &Page<'_>, text: &EnterText, position: Option<Point>) -> Result<bool> {
     if let Some(at) = position {
         mouse::click(page, at, 1).await?;
     }

@@ -2,10 +2,10 @@
 
 use super::parse::{Hunk, Line};
 use crate::files::text::Ending;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// The text with all changes made.
-pub(super) fn change(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, Problem> {
+pub(super) fn change(path: &str, text: &str, hunks: &[Hunk]) -> Result<String> {
     let ending = Ending::of(text);
     let mut lines: Vec<&str> = text.split('\n').collect();
     // What comes after the last line's end is no line.

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
 use super::change::lock_changes;
 use super::diff::diff;
-use crate::reply::{Problem, Reply};
-use crate::tool::{Effect, Tool, tool};
+use crate::reply::{Answer, Problem, Reply, Result};
+use crate::tool::{Effect, Tool, workspace_tool};
 use crate::workspace::Workspace;
 
 /// Maximum length of the diffs of a patch, in bytes.
@@ -40,20 +39,14 @@ struct PatchArguments {
 
 /// The tool.
 pub(super) fn patch_tool() -> Tool {
-    tool::<PatchArguments, _, _>(
-        "apply_patch",
-        "Apply a patch",
-        Effect::Changes,
-        DESCRIPTION,
-        |tool_state, arguments, _call| async move {
-            let done = blocking(move || {
-                let workspace = &tool_state.workspace;
-                let changed = apply(&arguments.input, |path| workspace.resolve_file(path))?;
-                Ok(summary(workspace, &changed))
-            });
-            Ok(Reply::text(done.await?))
-        },
-    )
+    workspace_tool("apply_patch", Effect::Changes, patch)
+        .title("Apply a patch")
+        .description(DESCRIPTION)
+}
+
+fn patch(workspace: &Workspace, PatchArguments { input }: PatchArguments) -> Answer {
+    let changed = apply(&input, |path| workspace.resolve_file(path))?;
+    Ok(Reply::text(summary(workspace, &changed)))
 }
 
 /// A file that a patch changed.
@@ -72,7 +65,7 @@ pub(crate) fn apply_patch_below(
     workspace: &Workspace,
     root: &Path,
     input: &str,
-) -> Result<Vec<Changed>, Problem> {
+) -> Result<Vec<Changed>> {
     let root = workspace.resolve(&root.display().to_string())?;
     apply(input, |path| {
         let real = workspace.resolve_file(&root.join(path).display().to_string())?;
@@ -87,10 +80,7 @@ pub(crate) fn apply_patch_below(
 }
 
 /// Checks the whole patch, then applies all of it or nothing.
-fn apply(
-    input: &str,
-    resolve: impl Fn(&str) -> Result<PathBuf, Problem>,
-) -> Result<Vec<Changed>, Problem> {
+fn apply(input: &str, resolve: impl Fn(&str) -> Result<PathBuf>) -> Result<Vec<Changed>> {
     let sections = parse::parse(input)?;
     let _lock = lock_changes()?;
     let mut plan = plan::Plan::default();

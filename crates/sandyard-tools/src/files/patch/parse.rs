@@ -1,6 +1,6 @@
 //! Reading a patch.
 
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -48,7 +48,7 @@ pub(super) enum Line {
 }
 
 /// Takes a patch apart.
-pub(super) fn parse(input: &str) -> Result<Vec<Section>, Problem> {
+pub(super) fn parse(input: &str) -> Result<Vec<Section>> {
     let mut lines: Vec<&str> = input
         .trim()
         .split('\n')
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         rest.first().copied()
     }
 
-    fn section(&mut self, line: &str) -> Result<Section, Problem> {
+    fn section(&mut self, line: &str) -> Result<Section> {
         if let Some(path) = line.strip_prefix(ADD) {
             self.add(parse_path(path, self.at)?)
         } else if let Some(path) = line.strip_prefix(DELETE) {
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn add(&mut self, path: String) -> Result<Section, Problem> {
+    fn add(&mut self, path: String) -> Result<Section> {
         let mut text = String::new();
         while let Some(line) = self.next_inside() {
             let Some(line) = line.strip_prefix('+') else {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(Section::Add { path, text })
     }
 
-    fn update(&mut self, path: String) -> Result<Section, Problem> {
+    fn update(&mut self, path: String) -> Result<Section> {
         let mut move_to = None;
         let mut hunks: Vec<Hunk> = Vec::new();
         let mut hunk = Hunk::default();
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn line(&self, path: &str, line: &str) -> Result<Line, Problem> {
+    fn line(&self, path: &str, line: &str) -> Result<Line> {
         let mut characters = line.chars();
         let first = characters.next();
         let rest = characters.as_str().to_owned();
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn parse_path(path: &str, line: usize) -> Result<String, Problem> {
+fn parse_path(path: &str, line: usize) -> Result<String> {
     let path = path.trim();
     if path.is_empty() {
         return Err(Problem::new(format!(

@@ -9,7 +9,7 @@ use super::locate;
 use super::parse::Section;
 use crate::files::change::{self, Temporary, write_atomically, write_with_mode_of};
 use crate::files::open::{check, failed};
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Every file a patch touches.
 #[derive(Default)]
@@ -37,8 +37,8 @@ impl Plan {
     pub(super) fn add(
         &mut self,
         section: &Section,
-        resolve: &impl Fn(&str) -> Result<PathBuf, Problem>,
-    ) -> Result<(), Problem> {
+        resolve: &impl Fn(&str) -> Result<PathBuf>,
+    ) -> Result<()> {
         match section {
             Section::Add { path, text } => self.create(path, resolve(path)?, text.clone(), None),
             Section::Delete { path } => self.delete(path, resolve(path)?),
@@ -77,7 +77,7 @@ impl Plan {
         real: PathBuf,
         text: String,
         like: Option<Metadata>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let exists = match self.files.get(&real) {
             Some(file) => file.will_be.is_some(),
             None => real.symlink_metadata().is_ok(),
@@ -97,7 +97,7 @@ impl Plan {
         Ok(())
     }
 
-    fn delete(&mut self, path: &str, real: PathBuf) -> Result<(), Problem> {
+    fn delete(&mut self, path: &str, real: PathBuf) -> Result<()> {
         if let Some(file) = self.files.get_mut(&real) {
             let was = file.will_be.take();
             return was.map(|_| ()).ok_or_else(|| removed_earlier(path));
@@ -116,7 +116,7 @@ impl Plan {
     }
 
     /// A file's text as it is at this place of the patch.
-    fn text(&mut self, path: &str, real: &Path) -> Result<String, Problem> {
+    fn text(&mut self, path: &str, real: &Path) -> Result<String> {
         if let Some(file) = self.files.get(real) {
             return file.will_be.clone().ok_or_else(|| removed_earlier(path));
         }
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Does all of it; takes back what was done if something fails.
-    pub(super) fn apply(self) -> Result<Vec<Changed>, Problem> {
+    pub(super) fn apply(self) -> Result<Vec<Changed>> {
         let mut done = Done::default();
         for (path, file) in &self.files {
             if let Err(problem) = done.apply(path, file) {
@@ -170,7 +170,7 @@ struct Done<'a> {
 }
 
 impl<'a> Done<'a> {
-    fn apply(&mut self, path: &'a Path, file: &'a File) -> Result<(), Problem> {
+    fn apply(&mut self, path: &'a Path, file: &'a File) -> Result<()> {
         match (&file.was, &file.will_be) {
             (Was::Absent, None) => {}
             (Was::Text(was), Some(text)) if was == text => {}
@@ -193,7 +193,7 @@ impl<'a> Done<'a> {
         Ok(())
     }
 
-    fn put_aside(&mut self, path: &'a Path) -> Result<(), Problem> {
+    fn put_aside(&mut self, path: &'a Path) -> Result<()> {
         let aside = Temporary::name(path.parent().unwrap_or(path));
         fs::rename(path, &aside).map_err(|error| failed(path, "deleted", &error))?;
         self.aside.push((path, aside));

@@ -13,7 +13,7 @@ use lopdf::{Document, LoadOptions, Object, ObjectId};
 use super::blocking::{Bounds, deep};
 use super::lines::MAX_SHOWN;
 use super::read::Part;
-use crate::reply::Problem;
+use crate::reply::{Problem, Result};
 
 /// Maximum size of a document, in bytes.
 pub(super) const MAX_SIZE: usize = 32 * 1024 * 1024;
@@ -41,12 +41,12 @@ pub(super) struct Text {
 }
 
 /// Extracts the text of pages.
-pub(super) async fn text(bytes: Vec<u8>, part: Part, bounds: &Bounds) -> Result<Text, Problem> {
+pub(super) async fn text(bytes: Vec<u8>, part: Part, bounds: &Bounds) -> Result<Text> {
     let own_bounds = bounds.clone();
     deep(bounds, move || pages(&bytes, part, &own_bounds)).await
 }
 
-fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text, Problem> {
+fn pages(bytes: &[u8], part: Part, bounds: &Bounds) -> Result<Text> {
     let options = LoadOptions {
         filter: Some(within_bounds),
         max_decompressed_size: Some(MAX_STREAM),

@@ -94,7 +94,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// The file or directory at the target, if there is one.
-async fn existing(client: &Client, id: &str, path: &str) -> anyhow::Result<Option<FileEntry>> {
+pub(super) async fn existing(
+    client: &Client,
+    id: &str,
+    path: &str,
+) -> anyhow::Result<Option<FileEntry>> {
     match client.stat(id, path).await {
         Ok(entry) => Ok(Some(entry)),
         Err(error) if error.code() == Some("file_not_found") => Ok(None),

@@ -141,3 +141,65 @@ fn a_copy_belongs_to_the_user_option() {
     ]);
     assert_eq!(owner("/root/its"), "root");
 }
+
+#[test]
+fn several_sources_are_copied_into_a_directory() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let here = server.env().path();
+    fs::create_dir(here.join("tree")).expect("make");
+    for name in ["one", "two", "tree/three"] {
+        fs::write(here.join(name), name).expect("write");
+    }
+    let [one, two, tree] = ["one", "two", "tree"].map(|name| here.join(name));
+    let target = format!("{id}:all");
+    server.out(&["cp", "-r", text(&one), text(&two), text(&tree), &target]);
+    assert_eq!(
+        server.out(&[
+            "exec",
+            &id,
+            "--",
+            "cat",
+            "all/one",
+            "all/two",
+            "all/tree/three"
+        ]),
+        "onetwotree/three"
+    );
+    let back = here.join("back");
+    let sources = [format!("{id}:all/one"), format!("{id}:all/tree")];
+    let refused = server.sandyard(&["cp", &sources[0], &sources[1], text(&back)]);
+    assert!(
+        stderr_of(&refused).contains("existing directory"),
+        "{}",
+        stderr_of(&refused)
+    );
+    fs::create_dir(&back).expect("make");
+    server.out(&["cp", &sources[0], &sources[1], text(&back)]);
+    assert_eq!(
+        fs::read(back.join("tree/three")).expect("read"),
+        b"tree/three"
+    );
+}
+
+#[test]
+fn files_and_directories_are_copied_between_sandboxes() {
+    let server = Server::start();
+    let (from, to) = (server.out(&["create"]), server.out(&["create"]));
+    let script = "mkdir -p data/deep && echo inside > data/deep/file && ln -s deep/file data/link";
+    server.out(&["exec", &from, "--", "sh", "-c", script]);
+    server.out(&[
+        "cp",
+        &format!("{from}:data/deep/file"),
+        &format!("{to}:copied"),
+    ]);
+    assert_eq!(server.out(&["files", "cat", &to, "copied"]), "inside");
+    // A new name, and then into the directory that exists.
+    for _ in 0..2 {
+        server.out(&["cp", &format!("{from}:data"), &format!("{to}:other")]);
+    }
+    assert_eq!(
+        server.out(&["exec", &to, "--", "cat", "other/link", "other/data/link"]),
+        "inside\ninside"
+    );
+}

@@ -1,11 +1,17 @@
 //! The program as client and as server. Needs what `sandyard run` needs.
 
+mod bulk;
+mod completion;
 mod copy;
 mod e2b;
 mod exec;
 mod follow;
+mod listing;
+mod login;
 mod mcp;
+mod messages;
 mod network;
+mod processes;
 mod remote;
 mod serve;
 mod session;
@@ -132,7 +138,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.sandyard(&["rm", "--all"]);
+        let _ = self.sandyard(&["rm", "--all", "--everyone"]);
         self.stop();
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,14 +12,14 @@ use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use super::Server;
 
 /// A terminal: what a person would sit at, and what a program sees of it.
-struct Terminal {
+pub(super) struct Terminal {
     person: File,
     program: OwnedFd,
     seen: String,
 }
 
 impl Terminal {
-    fn open(cols: u16, rows: u16) -> Self {
+    pub(super) fn open(cols: u16, rows: u16) -> Self {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a terminal");
         grantpt(&person).expect("grant");
@@ -54,12 +54,13 @@ impl Terminal {
         self.program.try_clone().expect("another").into()
     }
 
-    /// Reads until a text has appeared, and forgets all up to there.
-    fn wait_for(&mut self, text: &str) {
+    /// Reads until a text has appeared, and forgets all up to there. Returns what came before the text.
+    pub(super) fn wait_for(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
+                let before = self.seen[..at].to_owned();
                 self.seen.drain(..at + text.len());
-                return;
+                return before;
             }
             let limit = Timespec {
                 tv_sec: 120,
@@ -76,6 +77,48 @@ impl Terminal {
             self.seen.push_str(&new);
         }
     }
+
+    pub(super) fn write(&mut self, keys: &str) {
+        self.person.write_all(keys.as_bytes()).expect("type");
+    }
+
+    /// Starts a program in the foreground of the terminal, as a shell does. With a text, that is printed at its end.
+    pub(super) fn start(&self, program: &Command, then: Option<&str>) -> Child {
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]);
+        if let Some(then) = then {
+            let script = format!("\"$@\"; echo {then}");
+            command.args(["sh", "-c", &script, "sh"]);
+        }
+        command.arg(program.get_program()).args(program.get_args());
+        let variables = program.get_envs();
+        let variables = variables.filter_map(|(name, value)| Some((name, value?)));
+        command.env_clear().envs(variables).env("TERM", "xterm");
+        command
+            .stdin(self.stdio())
+            .stdout(self.stdio())
+            .stderr(self.stdio())
+            .spawn()
+            .expect("start")
+    }
+}
+
+/// What a program prints on a terminal, without colours.
+pub(super) fn screen(cols: u16, program: &Command) -> String {
+    let mut terminal = Terminal::open(cols, 30);
+    let mut child = terminal.start(program, Some("the-end"));
+    let text = terminal.wait_for("the-end");
+    child.wait().expect("wait");
+    let mut plain = String::new();
+    for (index, part) in text.split("\x1b[").enumerate() {
+        let code_end = part.find(|c: char| c.is_ascii_alphabetic());
+        plain.push_str(match (index, code_end) {
+            (0, _) => part,
+            (_, Some(end)) => &part[end + 1..],
+            (_, None) => "",
+        });
+    }
+    plain.replace('\r', "")
 }
 
 #[test]
@@ -87,24 +130,9 @@ fn keys_size_and_exit_code_pass_through_and_the_terminal_is_restored() {
     let script = "stty size; read -r typed; echo typed-$typed; \
         trap 'stty size; exit 5' WINCH; echo ready; while :; do sleep 0.05; done";
     let exec = server.command(&["exec", "-it", &id, "--", "bash", "-c", script]);
-    // The program must be in the foreground of its terminal, as under a shell.
-    let mut command = Command::new("setsid");
-    command
-        .args(["--ctty", "--wait"])
-        .arg(exec.get_program())
-        .args(exec.get_args());
-    command.env_clear().envs(
-        exec.get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    let mut child = command
-        .stdin(terminal.stdio())
-        .stdout(terminal.stdio())
-        .stderr(terminal.stdio())
-        .spawn()
-        .expect("start");
+    let mut child = terminal.start(&exec, None);
     terminal.wait_for("30 100");
-    terminal.person.write_all(b"words\r").expect("type");
+    terminal.write("words\r");
     terminal.wait_for("typed-words");
     terminal.wait_for("ready");
     terminal.resize(120, 40);

@@ -51,7 +51,7 @@ async fn one_direction_ends_before_the_other() {
         received.reverse();
         socket.write_all(&received).await.expect("answer");
     });
-    let mut stream = env.client().dial(port).await.expect("dial");
+    let mut stream = env.client().dial(port).await.expect("dial").stream;
     let question: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     stream.write_all(&question).await.expect("ask");
     stream.shutdown().await.expect("end");
@@ -73,7 +73,7 @@ async fn an_unread_stream_does_not_block_others() {
         let (mut socket, _) = listener.accept().await.expect("a connection");
         while socket.write_all(&piece).await.is_ok() {}
     });
-    let unread = env.client().dial(port).await.expect("dial");
+    let unread = env.client().dial(port).await.expect("dial").stream;
     for _ in 0..20 {
         assert_eq!(sh(&env.client(), "echo 1").await, "1\n");
     }

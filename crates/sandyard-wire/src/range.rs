@@ -2,11 +2,16 @@
 
 /// The part of a file to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
     /// All of it.
     Full,
     /// From the first to the last byte, both included.
-    Range { first: u64, last: u64 },
+    Range {
+        /// The first byte.
+        first: u64,
+        /// The last byte.
+        last: u64,
+    },
     /// The range begins after the end.
     Unsatisfiable,
 }
@@ -14,7 +19,7 @@ pub(super) enum Part {
 /// Parses a `Range` header for a file of this size.
 ///
 /// Unsupported headers, including several ranges, are ignored, as RFC 9110 allows.
-pub(super) fn parse(header: Option<&str>, size: u64) -> Part {
+pub fn parse(header: Option<&str>, size: u64) -> Part {
     let Some(spec) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else {
         return Part::Full;
     };

@@ -1,5 +1,7 @@
 //! Who did what: one entry for every request that may change something, written in batches beside the requests.
 
+mod verb;
+
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +10,8 @@ use std::time::Duration;
 use sandyard_store::Store;
 use sandyard_store::model::NewAuditEntry;
 use tokio::sync::Notify;
+
+pub(crate) use verb::{agent_verb, verb};
 
 /// Entries waiting to be written; beyond that, the oldest are lost and counted.
 const MAX_WAITING: usize = 20_000;

@@ -1,5 +1,5 @@
-//! VS Code needs a host of its own: it uses the browser's storage and a service worker, which pages below `/p/` do not have, because
-//! their origin is opaque.
+//! Leads browsers from `/p/` to the host of a port: below `/p/`, absolute paths lead out of the application, and its pages have no
+//! storage, cookies, modules or service workers, because their origin is opaque. VS Code does not work there at all.
 
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -11,13 +11,13 @@ use sandyard_preview::{PreviewAddress, PreviewForm, Problem, UrlForm, url_for};
 use super::error_presenter::ErrorPresenter;
 use crate::app::App;
 use crate::forwarding;
+use crate::links::is_local;
 use crate::listen::Listener;
-use crate::middleware::open_listener::is_own_host;
 
 /// The domain that every browser resolves to its own host.
 const LOCALHOST: &str = "localhost";
 
-/// Redirects a browser that opens VS Code below `/p/` to its host, or explains that it has none.
+/// Redirects a browser that opens a port below `/p/` to the port's host, if it can reach that. Explains for VS Code that it cannot.
 pub(super) fn redirect(
     app: &App,
     parts: &Parts,
@@ -26,19 +26,17 @@ pub(super) fn redirect(
     errors: &ErrorPresenter<'_>,
 ) -> Option<Response> {
     let is_page = parts.method == Method::GET && accepts_html(&parts.headers);
-    if address.form != PreviewForm::Path || address.port != app.settings().vscode_port || !is_page {
+    let is_editor = address.port == app.settings().vscode_port;
+    if address.form != PreviewForm::Path || !is_page || !(is_editor || is_navigation(parts)) {
         return None;
     }
     let listener = parts.extensions.get::<Listener>().copied();
     let domain = app.settings().domain.as_str();
     let host: Option<Authority> = host.parse().ok();
-    // The redirect would lead a remote browser, behind a proxy or a tunnel, to its own host.
-    let is_local = listener.is_some_and(|listener| listener.is_loopback())
-        && host
-            .as_ref()
-            .is_some_and(|host| is_own_host(host.host(), ""));
-    if (domain.is_empty() || domain == LOCALHOST) && !is_local {
-        return Some(errors.problem(Problem::NeedsDomain));
+    let is_reachable =
+        !(domain.is_empty() || domain == LOCALHOST) || is_local(listener.as_ref(), host.as_ref());
+    if !is_reachable {
+        return is_editor.then(|| errors.problem(Problem::NeedsDomain));
     }
     let domain = if domain.is_empty() { LOCALHOST } else { domain };
     let port = host.and_then(|host| host.port_u16());
@@ -72,4 +70,10 @@ pub(super) fn redirect(
         ),
     ];
     Some((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
+}
+
+/// Whether a browser opens a page, in a tab or in a frame: programs that read pages send no such header.
+fn is_navigation(parts: &Parts) -> bool {
+    let mode = parts.headers.get("sec-fetch-mode");
+    mode.is_some_and(|mode| mode == "navigate")
 }
