@@ -38,17 +38,16 @@ mod tests {
             let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
             assert!(tool.name.bytes().all(is_plain), "{}", tool.name);
             assert!(tool.description.len() <= 600, "{}", tool.name);
-            for schema in [Some((tool.input)()), tool.output.map(|output| output())]
-                .into_iter()
-                .flatten()
-            {
-                assert_eq!(schema["type"], "object", "{}", tool.name);
-                for name in schema["required"].as_array().unwrap() {
-                    let property = &schema["properties"][name.as_str().unwrap()];
-                    assert!(property.is_object(), "{}: {name}", tool.name);
+            let output = tool.output.map(|output| output()).unwrap_or_default();
+            for (fields, required) in [
+                ((tool.input)(), tool.required),
+                (output, tool.output_required),
+            ] {
+                for name in required {
+                    assert!(fields[name].is_object(), "{}: {name}", tool.name);
                 }
             }
-            for (name, property) in (tool.input)()["properties"].as_object().unwrap() {
+            for (name, property) in (tool.input)().as_object().unwrap() {
                 assert!(property["description"].is_string(), "{}: {name}", tool.name);
             }
         }
