@@ -66,7 +66,7 @@ async fn what_is_not_there_and_what_cannot_be_done_are_json() {
     let answer = app.ask(Anonymous, "PUT", "/sandboxes/create", None).await;
     assert_eq!(answer.refused(405)["code"], "method_not_allowed");
     assert_eq!(answer.headers["allow"], "POST");
-    let answer = app.ask(Anonymous, "PATCH", "/sandboxes/x", None).await;
+    let answer = app.ask(Anonymous, "PUT", "/sandboxes/x", None).await;
     answer.refused(405);
     assert!(answer.headers["allow"].to_str().unwrap().contains("DELETE"));
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
-use sandyard_store::model::{Operation, Sandbox};
+use sandyard_store::model::Sandbox;
 
-use super::wake::MayWake;
+use super::may_wake::{MayWake, is_ready};
 use crate::error::{Result, ServiceError};
 use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
@@ -150,18 +150,4 @@ impl Service {
         let answered = agents.get(id).and_then(|cached| cached.answered);
         answered.is_some_and(|answered| answered.elapsed() < RECENT)
     }
-}
-
-/// Says whether a sandbox runs and no operation is about to change that.
-pub(super) fn is_ready(sandbox: &Sandbox) -> bool {
-    let is_harmless = match &sandbox.claim {
-        None => true,
-        Some((operation, ..)) => {
-            matches!(
-                operation,
-                Operation::Change | Operation::Copy | Operation::Reconcile
-            )
-        }
-    };
-    sandbox.status == SandboxStatus::Running && is_harmless
 }

@@ -4,7 +4,7 @@ use sandyard_core::{Caller, ErrorKind};
 use sandyard_store::model::{Expiry, Sandbox};
 
 use super::live::Live;
-use super::wake::MayWake;
+use super::may_wake::MayWake;
 use crate::error::ServiceError;
 use crate::service::Service;
 

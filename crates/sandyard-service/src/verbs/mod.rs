@@ -13,6 +13,7 @@ mod list;
 mod live;
 mod live_for;
 mod logs;
+mod may_wake;
 mod metadata;
 mod mounts;
 mod network;

@@ -5,41 +5,11 @@ use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
-use super::live::is_ready;
+use super::may_wake::{MayWake, is_ready};
 use crate::claim::{CLAIM_WAIT, Claim};
 use crate::error::{Result, ServiceError};
 use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
-
-/// Which sandboxes a call may wake. It is decided when the pause or stop that is in progress is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MayWake {
-    /// All: the caller asked for it.
-    All,
-    /// Those that a request for something else wakes.
-    AutoResumed,
-    /// None: the call is refused.
-    None,
-}
-
-impl MayWake {
-    /// Refuses a sandbox that does not run and may not be woken.
-    pub(super) fn check(self, sandbox: &Sandbox) -> Result<()> {
-        let is_refused = match self {
-            Self::All => false,
-            Self::AutoResumed => {
-                sandbox.status == SandboxStatus::Paused && !sandbox.is_auto_resumed
-            }
-            Self::None => sandbox.status.can_wake(),
-        };
-        if !is_refused {
-            return Ok(());
-        }
-        let (id, status) = (&sandbox.id, sandbox.status);
-        let error = ServiceError::conflict(format!("sandbox `{id}` is {status}"));
-        Err(error.hint("its automatic resume is off: connect to it first"))
-    }
-}
 
 impl Service {
     /// Wakes a sandbox if it does not run, and restarts its timeout.
