@@ -18,11 +18,11 @@
 //! --env KEY=VALUE    a variable of every command; may be repeated. The image's own, `PATH` among them, are not taken from the
 //!                    environment of this process: they must be given here or by `POST /init`
 //! --tools-port PORT  port of the tool server (default 6060)
-//! --way-out          the only link is `lo` (Docker's network `none`): everything that is sent elsewhere goes to the agent
+//! --egress           the only link is `lo` (Docker's network `none`): everything that is sent elsewhere goes to the agent
 //! ```
 //!
 //! Capabilities it needs at the start, all of which it drops except those that root inside keeps
-//! ([`privileges::RETAINED`]): `SETPCAP`, and with `--way-out` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN`, programs
+//! ([`privileges::RETAINED`]): `SETPCAP`, and with `--egress` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN`, programs
 //! inside must use the proxy that their environment names.
 //!
 //! Files:

@@ -26,7 +26,7 @@ impl Options {
                 value.ok_or_else(|| invalid(&format!("{name} needs a value")))
             };
             match name.as_str() {
-                "--way-out" => options.has_egress = true,
+                "--egress" => options.has_egress = true,
                 "--user" => options.user = Some(value()?).filter(|user| !user.is_empty()),
                 "--workdir" => options.workdir = Some(value()?).filter(|path| !path.is_empty()),
                 "--tools-port" => {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn values_follow_a_space_or_an_equals_sign() {
         let options =
-            parse("--user=node:node --workdir /app --env A=b=c --way-out --tools-port 7").unwrap();
+            parse("--user=node:node --workdir /app --env A=b=c --egress --tools-port 7").unwrap();
         assert_eq!(options.user.as_deref(), Some("node:node"));
         assert_eq!(options.workdir.as_deref(), Some("/app"));
         assert_eq!(options.env["A"], "b=c");

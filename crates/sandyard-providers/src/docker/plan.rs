@@ -81,7 +81,7 @@ impl Shared {
         let user = self.config.user.as_deref().or(image.user.as_deref());
         let mut options = vec!["--user".to_owned(), user.unwrap_or(USER).to_owned()];
         if self.config.network == DockerNetwork::Gateway {
-            options.push("--way-out".to_owned());
+            options.push("--egress".to_owned());
         }
         options.push(format!("--tools-port={}", self.config.tools_port));
         Ok(Plan {

@@ -37,7 +37,7 @@ async fn next_open(gateway: &mut UnixStream) -> (String, u16, Via) {
 #[tokio::test]
 async fn everything_that_is_sent_elsewhere_comes_to_the_agent() {
     let image = Image::new();
-    let mut container = image.start(&["--way-out"]);
+    let mut container = image.start(&["--egress"]);
     let agent = container.agent().await;
     assert_eq!(
         image.read("etc/resolv.conf"),
@@ -61,7 +61,7 @@ async fn everything_that_is_sent_elsewhere_comes_to_the_agent() {
 async fn without_the_right_to_redirect_there_is_a_proxy() {
     let image = Image::new();
     let without = ["setpriv", "--bounding-set=-net_admin,-net_raw"];
-    let mut container = image.start_by(&without, &["--way-out"]);
+    let mut container = image.start_by(&without, &["--egress"]);
     let agent = container.agent().await;
     assert_eq!(
         image.read("etc/resolv.conf"),
