@@ -72,8 +72,8 @@ def test_every_error_says_what_to_do(api, shared):
 @pytest.mark.parametrize(
     "field, value, hint",
     [
-        ("memroy_limit", "1g", "did you mean `memory_limit`?"),
-        ("nmae", "web", "did you mean `name`?"),
+        ("memory_limits", "1g", "did you mean `memory_limit`?"),
+        ("names", "web", "did you mean `name`?"),
         ("metadata_", {}, "did you mean `metadata`?"),
     ],
 )

@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_refused_with_the_likely_name() {
-        let error = refused(r#"{"memory_limt": "1g"}"#);
-        assert_eq!(error.field.as_deref(), Some("memory_limt"));
+        let error = refused(r#"{"memory_limits": "1g"}"#);
+        assert_eq!(error.field.as_deref(), Some("memory_limits"));
         assert_eq!(error.hint.as_deref(), Some("did you mean `memory_limit`?"));
         let error = refused(r#"{"colour": 1}"#);
         assert_eq!(

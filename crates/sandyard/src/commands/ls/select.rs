@@ -136,7 +136,7 @@ mod tests {
             let filter: Filter = filter.parse().unwrap();
             assert_eq!(filter.matches(&sandbox()), expected, "{filter:?}");
         }
-        assert!("nmae=x".parse::<Filter>().unwrap_err().contains("name"));
+        assert!("owners=x".parse::<Filter>().unwrap_err().contains("name"));
         assert!("name".parse::<Filter>().is_err());
     }
 
