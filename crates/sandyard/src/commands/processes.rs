@@ -138,7 +138,17 @@ async fn wait_for_process(global: &Global, id: &str, pid: u32) -> anyhow::Result
 async fn wait_for_status(global: &Global, args: &WaitArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
     // A name is free again after the deletion.
-    let id = client.inspect(&args.id).await?.sandbox_id;
+    let id = match client.inspect(&args.id).await {
+        Ok(sandbox) => sandbox.sandbox_id,
+        // It was deleted before this program could ask.
+        Err(error)
+            if error.status() == Some(404) && args.expected.as_deref() == Some("deleted") =>
+        {
+            output::line("deleted");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(error.into()),
+    };
     loop {
         let started_at = Instant::now();
         let sandbox = client.inspect(&id).await?;

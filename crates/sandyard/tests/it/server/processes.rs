@@ -59,6 +59,7 @@ fn commands_are_listed_killed_and_waited_for() {
         waiting.wait_with_output().expect("wait").stdout,
         b"deleted\n"
     );
+    assert_eq!(server.out(&["wait", "web", "--for", "deleted"]), "deleted");
 }
 
 #[test]
