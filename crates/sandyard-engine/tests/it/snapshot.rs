@@ -47,7 +47,7 @@ async fn a_snapshot_of_a_running_sandbox_is_a_template() {
         .id;
     assert_eq!(
         env.out(&last, "ls ~; cat ~/third").await,
-        "d\nhard\nthird\nthree"
+        "d\nhard\nthird\nworkspace\nthree"
     );
     // The template can go while sandboxes stand on its layers.
     env.engine.remove_template("second").await.expect("remove");
@@ -108,7 +108,7 @@ async fn a_fork_has_the_files_and_a_life_of_its_own() {
     env.engine.delete(&id).await.expect("delete");
     assert_eq!(
         env.out(&fork, "cat ~/file; touch ~/more; ls ~").await,
-        "changed\nfile\nmore"
+        "changed\nfile\nmore\nworkspace"
     );
     env.finish().await;
 }
