@@ -11,7 +11,7 @@ use crate::tree::Tree;
 const USER_OWNER: Owner = Owner(USER_ID, USER_ID);
 
 /// Directories: path, mode, owner.
-const DIRECTORIES: [(&str, u32, Owner); 23] = [
+const DIRECTORIES: [(&str, u32, Owner); 25] = [
     ("dev", 0o755, ROOT),
     ("proc", 0o755, ROOT),
     ("sys", 0o755, ROOT),
@@ -21,6 +21,9 @@ const DIRECTORIES: [(&str, u32, Owner); 23] = [
     ("root", 0o700, ROOT),
     ("home", 0o755, ROOT),
     ("home/user", 0o755, USER_OWNER),
+    // Shells add it to the PATH only if it exists, and programs that pip installs are there.
+    ("home/user/.local", 0o755, USER_OWNER),
+    ("home/user/.local/bin", 0o755, USER_OWNER),
     ("workspace", 0o755, USER_OWNER),
     ("mnt", 0o755, ROOT),
     ("media", 0o755, ROOT),

@@ -105,7 +105,10 @@ fn add_home(build: &mut Builder<'_>, owner: Owner) -> Result<()> {
     if !build.exists("home") {
         build.dir("home", 0o755, ROOT)?;
     }
-    build.dir("home/user", 0o755, owner)?;
+    // Shells add `.local/bin` to the PATH only if it exists.
+    for path in ["home/user", "home/user/.local", "home/user/.local/bin"] {
+        build.dir(path, 0o755, owner)?;
+    }
     build.link("home/user/workspace", "/workspace")?;
     for name in [".bashrc", ".profile"] {
         if let Some(text) = build.read(&format!("etc/skel/{name}"), MAX_BYTES)? {
