@@ -101,8 +101,9 @@ def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_s
         first = api.create()
         start_watching(disk)
         api.remove(first)
-        [launcher] = disk.data.launchers()
-        [watcher] = [pid for pid in processes.children(launcher) if "sandyard-disks" in processes.cmdline(pid)]
+        # A child of the launcher has its name for a moment.
+        children = [pid for launcher in disk.data.launchers() for pid in processes.children(launcher)]
+        [watcher] = [pid for pid in children if "sandyard-disks" in processes.cmdline(pid)]
         os.kill(watcher, signal.SIGSTOP)
         try:
             sandbox = api.create()
