@@ -216,10 +216,24 @@ def test_a_page_does_not_see_the_cookie_that_opens_it(chromium, private_victims,
     page.close()
 
 
-def test_a_page_opened_by_its_path_has_no_cookies_of_the_server(chromium, private_victims):
-    """The path is on the API's own host: the page there has an origin of its own, without cookies and storage."""
-    token = private_victims.link(private_victims.hostile, DOMAIN).partition("?")[2]
-    page = chromium.open(f"{private_victims.server.url}/p/{private_victims.hostile}/{PORT}/?{token}")
+def by_path(victims):
+    """A signed link below the API's own host."""
+    token = victims.link(victims.hostile, DOMAIN).partition("?")[2]
+    return f"{victims.server.url}/p/{victims.hostile}/{PORT}/?{token}"
+
+
+def test_a_browser_is_led_from_the_path_to_the_host_of_the_port(chromium, private_victims):
+    page = chromium.open(by_path(private_victims))
+    assert page.evaluate("document.body.innerText") == "a hostile page"
+    assert page.evaluate("origin") == private_victims.base(private_victims.hostile, DOMAIN)
+    assert page.evaluate("document.cookie") == "" and "sandyard_token" not in page.url
+    page.close()
+
+
+def test_a_page_that_stays_at_its_path_has_no_cookies_of_the_server(chromium, private_victims):
+    """The path is on the API's own host: a page there has an origin of its own, without cookies and storage."""
+    # What does not ask for HTML is not led away.
+    page = chromium.open(by_path(private_victims), Accept="*/*")
     assert page.evaluate("document.body.innerText") == "a hostile page"
     assert page.evaluate("origin") == "null"
     blocked = "(() => { try { return document.cookie + localStorage.length } catch (error) { return error.name } })()"
