@@ -4,10 +4,6 @@
 #[allow(dead_code)]
 #[path = "../../crates/sandyard-agent/src/path.rs"]
 mod path;
-#[path = "../../crates/sandyard-agent/src/query.rs"]
-mod query;
-#[path = "../../crates/sandyard-agent/src/files/range.rs"]
-mod range;
 
 /// As much of the agent's as a path needs.
 mod settings {
@@ -26,6 +22,7 @@ mod user {
 use std::path::Component;
 
 use libfuzzer_sys::fuzz_target;
+use sandyard_wire::{query, range};
 
 fn check_path(text: &str, settings: &settings::Settings) {
     let account = user::Account {
