@@ -57,13 +57,10 @@ class Chromium:
     def _tail(self):
         return f"Chromium listens; its log:\n{(self._profile / 'log').read_text(errors='replace')[-2000:]}"
 
-    def open(self, url, **headers):
-        """Opens a page in a new tab, with other headers if some are given, and waits until it is loaded."""
+    def open(self, url):
+        """Opens a page in a new tab and waits until it is loaded."""
         tab = httpx.put(f"http://127.0.0.1:{self._port}/json/new", timeout=120, trust_env=False).json()
         page = Page(tab["webSocketDebuggerUrl"])
-        if headers:
-            page.call("Network.enable")
-            page.call("Network.setExtraHTTPHeaders", headers=headers)
         page.navigate(url)
         return page
 
