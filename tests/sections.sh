@@ -261,8 +261,8 @@ e2b_node_modules() {
     local place=$CARGO_TARGET_DIR/node/e2b
     E2B_NODE_MODULES=$place/node_modules
     mkdir -p "$place"
-    flock "$place" npm install --silent --no-audit --no-fund --prefix "$place" e2b@latest @e2b/code-interpreter@latest ||
-        [ -d "$E2B_NODE_MODULES/e2b" ] || return
+    flock "$place" npm install --silent --no-audit --no-fund --prefix "$place" e2b@latest @e2b/code-interpreter@latest @e2b/cli@latest ||
+        [ -d "$E2B_NODE_MODULES/@e2b/cli" ] || return
     grep '"version"' "$E2B_NODE_MODULES"/e2b/package.json "$E2B_NODE_MODULES"/@e2b/code-interpreter/package.json
 }
 
