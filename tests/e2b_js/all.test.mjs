@@ -22,6 +22,7 @@ await import('./suite/commands.mjs')
 await import('./suite/files.mjs')
 await import('./suite/git.mjs')
 await import('./suite/volumes.mjs')
+await import('./suite/cli.mjs')
 
 // Methods that other suites test.
 const testedElsewhere = {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use axum::routing::MethodRouter;
-use utoipa::openapi::path::{PathItem, Paths};
+use utoipa::openapi::Deprecated;
+use utoipa::openapi::path::{Operation, PathItem, Paths};
 use utoipa::openapi::{RefOr, schema::Schema};
 use utoipa_axum::router::UtoipaMethodRouter;
 
@@ -95,11 +96,22 @@ impl Route {
     pub(crate) fn also(mut self, path: &str) -> Self {
         if let Some((_, item)) = self.paths.first() {
             let mut item = item.clone();
-            let suffix = path.rsplit('/').next().unwrap_or(path).replace('-', "_");
+            let suffix = path.rsplit('/').next().unwrap_or(path);
+            let suffix = suffix.trim_matches(['{', '}']).replace('-', "_");
             rename_operations(&mut item, |id| format!("{id}_by_{suffix}"));
             self.paths.push((path.to_owned(), item));
         }
         self
+    }
+
+    /// Serves the same route at an older path too, which the OpenAPI document marks as deprecated.
+    pub(crate) fn deprecated_alias(self, path: &str) -> Self {
+        let mut route = self.also(path);
+        let alias = route.paths.last_mut();
+        for operation in alias.into_iter().flat_map(|(_, item)| operations_mut(item)) {
+            operation.deprecated = Some(Deprecated::True);
+        }
+        route
     }
 
     /// Copies the route to other paths: `relocate` gives the new path of each, or none to leave it out.
@@ -173,7 +185,13 @@ fn operations(item: &PathItem) -> Vec<(&'static str, String)> {
 
 /// Renames operation ids: they must be unique in the document, so every copy gets its own.
 fn rename_operations(item: &mut PathItem, rename: impl Fn(&str) -> String) {
-    for operation in [
+    for operation in operations_mut(item) {
+        operation.operation_id = operation.operation_id.as_deref().map(&rename);
+    }
+}
+
+fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [
         &mut item.get,
         &mut item.put,
         &mut item.post,
@@ -182,7 +200,4 @@ fn rename_operations(item: &mut PathItem, rename: impl Fn(&str) -> String) {
     ]
     .into_iter()
     .flatten()
-    {
-        operation.operation_id = operation.operation_id.as_deref().map(&rename);
-    }
 }

@@ -1,13 +1,13 @@
 //! Every route on one page, the service that serves them, and the document that describes them.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Extension, Json, Router};
+use axum::{Extension, Router};
 use sandyard_core::ErrorKind;
 use sandyard_providers::Registry;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use crate::error::{ApiError, ErrorBody, error_response};
 use crate::json_body::IgnoreUnknownFields;
 use crate::middleware::gate::{self, Gate};
 use crate::middleware::{access_log, forwarded, panics, request_id};
+use crate::openapi::StaticPage;
 pub use crate::route::RouteEntry;
 use crate::route::{Route, route, undocumented_route};
 use crate::{
@@ -62,14 +63,17 @@ pub fn table() -> Vec<RouteEntry> {
 
 /// Get this OpenAPI document
 ///
-/// Returns the OpenAPI 3.1 description of all operations of this server.
+/// Returns the OpenAPI 3.1 description of all operations of this server, compressed if the client accepts gzip.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI document returned.", body = Object))
 )]
-async fn get_openapi() -> Json<&'static Value> {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    Json(DOCUMENT.get_or_init(|| openapi_for(Registry::BUILTIN)))
+async fn get_openapi(headers: HeaderMap) -> Response {
+    static DOCUMENT: LazyLock<StaticPage> = LazyLock::new(|| {
+        let text = openapi_for(Registry::BUILTIN).to_string();
+        StaticPage::new("application/json", text)
+    });
+    DOCUMENT.respond(&headers)
 }
 
 /// The OpenAPI document of a server with these providers.

@@ -287,6 +287,8 @@ pub struct Template {
     pub owner: Option<String>,
     /// The owner's name for a snapshot, if it is not the provider's.
     pub label: Option<String>,
+    /// Whether every user may start sandboxes from it.
+    pub is_public: bool,
 }
 
 /// The templates of all providers.

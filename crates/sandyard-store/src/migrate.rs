@@ -10,7 +10,10 @@ use crate::error::{Result, StoreError};
 use crate::sql::{Record, sql};
 
 /// All versions, oldest first. A released version never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_tables.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001_tables.sql"),
+    include_str!("../migrations/0002_public_snapshots.sql"),
+];
 /// The number of the advisory lock in PostgreSQL.
 const LOCK: i64 = 0x5a4e_4459_4152_4401;
 

@@ -51,14 +51,38 @@ impl Store {
         tx.commit().await
     }
 
+    /// Lets every user start sandboxes from a snapshot, or only its owner.
+    pub async fn publish_snapshot(
+        &self,
+        location: &str,
+        name: &str,
+        is_public: bool,
+    ) -> Result<()> {
+        let update = sql("UPDATE snapshots SET is_public = $1 WHERE location = $2 AND name = $3")
+            .flag(is_public)
+            .text(location)
+            .text(name)
+            .repeatable();
+        self.db.execute("publishing a snapshot", update).await?;
+        Ok(())
+    }
+
+    /// One snapshot; none if the template is not a snapshot.
+    pub async fn snapshot(&self, location: &str, name: &str) -> Result<Option<Snapshot>> {
+        let query = sql(
+            "SELECT name, owner, alias, sandbox_id, created_ms, is_public FROM snapshots \
+             WHERE location = $1 AND name = $2",
+        )
+        .text(location)
+        .text(name);
+        let row = self.db.read_one("finding a snapshot", query).await?;
+        row.map(|row| read(&row)).transpose()
+    }
+
     /// The owner of a snapshot; none if the template is not a snapshot.
     pub async fn snapshot_owner(&self, location: &str, name: &str) -> Result<Option<String>> {
-        let query = sql("SELECT owner FROM snapshots WHERE location = $1 AND name = $2")
-            .text(location)
-            .text(name);
-        let row = self.db.read_one("finding a snapshot", query).await?;
-        row.map(|row| Record::new(TABLE, &row).text("owner"))
-            .transpose()
+        let snapshot = self.snapshot(location, name).await?;
+        Ok(snapshot.map(|snapshot| snapshot.owner))
     }
 
     /// The name of the owner's snapshot with an alias.
@@ -78,11 +102,12 @@ impl Store {
             .transpose()
     }
 
-    /// The locations where an owner has a snapshot with this name or alias, the newest first.
+    /// The locations where an owner has a snapshot with this name or alias, then those of a published one with this name, each the newest
+    /// first.
     pub async fn snapshot_locations(&self, owner: &str, name: &str) -> Result<Vec<String>> {
         let query = sql(
-            "SELECT location FROM snapshots WHERE owner = $1 AND (name = $2 OR alias = $2) \
-             ORDER BY created_ms DESC, name DESC",
+            "SELECT location FROM snapshots WHERE (owner = $1 AND (name = $2 OR alias = $2)) OR (is_public = 1 AND name = $2) \
+             ORDER BY CASE WHEN owner = $1 THEN 0 ELSE 1 END, created_ms DESC, name DESC",
         )
         .text(owner)
         .text(name);
@@ -95,7 +120,7 @@ impl Store {
     /// Lists the snapshots of a location, newest first.
     pub async fn snapshots(&self, location: &str) -> Result<Vec<Snapshot>> {
         let query = sql(
-            "SELECT name, owner, alias, sandbox_id, created_ms FROM snapshots WHERE location = $1 \
+            "SELECT name, owner, alias, sandbox_id, created_ms, is_public FROM snapshots WHERE location = $1 \
              ORDER BY created_ms DESC, name DESC",
         )
         .text(location);
@@ -125,5 +150,6 @@ fn read(row: &AnyRow) -> Result<Snapshot> {
             .maybe_text("sandbox_id")?
             .and_then(|id| id.parse().ok()),
         created_ms: record.int("created_ms")?,
+        is_public: record.flag("is_public")?,
     })
 }

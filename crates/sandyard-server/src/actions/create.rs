@@ -33,10 +33,10 @@ pub(crate) struct CreateSandbox {
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template_id: Option<String>,
     /// Alias of `template_id`.
-    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$", deprecated)]
     sandbox_template_id: Option<String>,
     /// Alias of `template_id`.
-    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$", deprecated)]
     template: Option<String>,
     /// Idle timeout in seconds.
     #[schema(schema_with = bounds::life_seconds_schema)]

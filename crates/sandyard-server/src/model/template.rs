@@ -30,6 +30,7 @@ impl From<Template> for TemplateView {
             info: template,
             owner,
             label,
+            ..
         } = template;
         Self {
             provider,

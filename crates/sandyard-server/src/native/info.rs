@@ -1,4 +1,4 @@
-//! `GET /sandboxes/{id}/info` and `/sandboxes/{id}/urls`.
+//! `GET /sandboxes/{id}` = `/sandboxes/{id}/info`, and `/sandboxes/{id}/urls`.
 
 use crate::model::sandbox::SandboxInfo;
 use crate::prelude::*;
@@ -8,7 +8,7 @@ use crate::prelude::*;
 /// Returns everything known about a sandbox, except secrets. Works after its deletion too, until its history expires
 /// (`lifecycle.history_retention`, 30 days by default). Does not wake the sandbox.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/info", tag = "sandboxes", params(SandboxName),
+    get, path = "/sandboxes/{id}", tag = "sandboxes", params(SandboxName),
     responses((status = 200, description = "Sandbox returned.", body = SandboxInfo))
 )]
 pub(crate) async fn get_sandbox(call: Call, name: SandboxName) -> Reply<SandboxInfo> {

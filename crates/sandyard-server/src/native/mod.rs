@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         route(manage, routes!(create_sandbox::create_sandbox)),
         route(used, routes!(connect::connect_sandbox)),
-        route(used, routes!(run_command::run_command)).also("/sandboxes/run-cmd"),
+        route(used, routes!(run_command::run_command)).deprecated_alias("/sandboxes/run-cmd"),
         // It takes a whole file, up to the operator's limit.
         route(used, routes!(text_files::write_file)).with_max_body(None),
         route(used, routes!(text_files::read_file)),
@@ -59,11 +59,12 @@ pub(crate) fn routes() -> Vec<Route> {
         route(used, routes!(ports::expose_port)),
         route(read, routes!(ports::get_port)),
         route(manage, routes!(ports::set_port_access)),
-        route(manage, routes!(schedule_timeout::schedule_timeout)).also("/sandboxes/timeout"),
+        route(manage, routes!(schedule_timeout::schedule_timeout))
+            .deprecated_alias("/sandboxes/timeout"),
         route(used, routes!(setup_mcp::setup_mcp)),
         route(read, routes!(status::get_status)),
         route(read, routes!(status::get_sandbox_status)),
-        route(read, routes!(info::get_sandbox)),
+        route(read, routes!(info::get_sandbox)).also("/sandboxes/{id}/info"),
         route(read, routes!(info::get_sandbox_urls)),
         route(read, routes!(list::list_sandboxes)),
         route(read, routes!(history::list_events)),

@@ -6,9 +6,12 @@
 mod closed;
 mod errors;
 mod examples;
+mod static_page;
 
-use axum::http::header;
-use axum::response::{Html, IntoResponse, Response};
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -19,6 +22,7 @@ use crate::error::{ErrorBody, PartialOutputFields};
 use crate::native::ONE_OF;
 use crate::route::Route;
 use errors::Dialect;
+pub(crate) use static_page::StaticPage;
 
 /// The page. It loads nothing from other hosts.
 const PAGE: &str = include_str!("docs.html");
@@ -32,9 +36,11 @@ const BINARY: [&str; 2] = ["application/octet-stream", "application/x-tar"];
 const DOCUMENT: &str = include_str!("document.json");
 
 /// The page that shows the document.
-pub(crate) async fn get_docs() -> Response {
+pub(crate) async fn get_docs(headers: HeaderMap) -> Response {
+    static DOCS: LazyLock<StaticPage> =
+        LazyLock::new(|| StaticPage::new("text/html; charset=utf-8", PAGE));
     let policy = (header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
-    ([policy], Html(PAGE)).into_response()
+    ([policy], DOCS.respond(&headers)).into_response()
 }
 
 /// Lists the providers where a request names one.

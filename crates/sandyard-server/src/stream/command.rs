@@ -52,14 +52,43 @@ pub(super) struct RunBody {
     detach: Option<bool>,
 }
 
-/// Command to run with streamed output, and the sandbox to run it in.
+/// Command to run with streamed output, and the sandbox to run it in. It has the fields of [`RunBody`]: unknown fields of a flattened
+/// type are not noticed.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunStreamBody {
     /// Sandbox to run the command in.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    #[serde(flatten)]
-    run: RunBody,
+    /// Shell command, or program and arguments.
+    #[schema(schema_with = command_schema)]
+    command: CommandText,
+    /// Working directory. Default: the user's home directory.
+    #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
+    cwd: Option<String>,
+    /// Environment variables added to the sandbox's.
+    #[schema(schema_with = bounds::env_schema)]
+    env: Option<BTreeMap<String, String>>,
+    /// User inside the sandbox who runs the command. Default: the sandbox's default user.
+    #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
+    user: Option<String>,
+    /// Maximum run time in seconds (default: unlimited). The server then kills the command with all its children.
+    #[schema(minimum = 0.001, maximum = 31536000)]
+    timeout: Option<f64>,
+    /// Whether the command keeps running when the client disconnects (default false).
+    detach: Option<bool>,
+}
+
+impl From<RunStreamBody> for RunBody {
+    fn from(body: RunStreamBody) -> Self {
+        Self {
+            command: body.command,
+            cwd: body.cwd,
+            env: body.env,
+            user: body.user,
+            timeout: body.timeout,
+            detach: body.detach,
+        }
+    }
 }
 
 impl RunBody {
@@ -88,8 +117,9 @@ pub(super) async fn run_command_stream(
     shutdown: Shutdown,
     Body(body): Body<RunStreamBody>,
 ) -> ApiResult<Response> {
-    let (request, detach) = body.run.into_request()?;
-    let live = call.live(&body.sandbox_id).await?;
+    let name = sandbox_name(&body.sandbox_id)?.to_owned();
+    let (request, detach) = RunBody::from(body).into_request()?;
+    let live = call.live(&name).await?;
     command_events(&call, live, request, detach, shutdown).await
 }
 

@@ -181,6 +181,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "e2b_metrics" | "e2b_logs" | "e2b_logs_v1" | "e2b_snapshot" | "e2b_fork" => {
             about_sandbox()
         }
+        "e2b_publish_template" => json_plain(json!({"public": true})),
         "e2b_health"
         | "e2b_list"
         | "e2b_list_v1"

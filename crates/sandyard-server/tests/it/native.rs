@@ -28,6 +28,8 @@ async fn a_sandbox_is_made_and_seen_and_deleted() {
     assert!(made["provider_sandbox_id"].is_string() && made["message"].is_string());
 
     let info = app.get(Alice, &format!("/sandboxes/{id}/info")).await.ok();
+    let short = app.get(Alice, &format!("/sandboxes/{id}")).await.ok();
+    assert_eq!(short["sandbox_id"], info["sandbox_id"]);
     assert_eq!(info["user_id"], "alice");
     assert_eq!(
         info["metadata"],

@@ -6,7 +6,7 @@ use std::path::Path;
 use sandyard_server::router::table;
 use serde_json::Value;
 
-use crate::app::{Actor, TestApp};
+use crate::app::{Actor, At, TestApp};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
 
@@ -85,6 +85,48 @@ async fn the_page_loads_nothing_from_other_hosts() {
     );
     assert!(!page.text.contains("http://") && !page.text.contains("https://"));
     assert!(page.headers.contains_key("content-security-policy"));
+}
+
+#[tokio::test]
+async fn document_and_page_are_compressed_for_clients_that_accept_gzip() {
+    let app = TestApp::new().await;
+    for path in ["/openapi.json", "/docs"] {
+        let plain = app.get(Actor::Anonymous, path).await;
+        assert!(!plain.headers.contains_key("content-encoding"), "{path}");
+        assert_eq!(plain.headers["vary"], "accept-encoding", "{path}");
+        let mut request = app.request(Actor::Anonymous, "GET", path, None);
+        let accepted = "gzip, deflate, br".parse().unwrap();
+        request.headers_mut().insert("accept-encoding", accepted);
+        let response = app.send_head(At::Network, request).await;
+        assert_eq!(response.headers()["content-encoding"], "gzip", "{path}");
+        assert_eq!(
+            response.headers()["content-type"],
+            plain.headers["content-type"]
+        );
+        let body = axum::body::to_bytes(response.into_body(), 8 << 20);
+        let body = body.await.unwrap();
+        assert!(body.len() * 2 < plain.text.len(), "{path}: {}", body.len());
+        let mut unpacked = String::new();
+        let mut decoder = flate2::read::GzDecoder::new(&body[..]);
+        std::io::Read::read_to_string(&mut decoder, &mut unpacked).unwrap();
+        assert_eq!(unpacked, plain.text, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_names_servers_credentials_and_deprecated_aliases() {
+    let app = TestApp::new().await;
+    let document = app.get(Actor::Anonymous, "/openapi.json").await.ok();
+    assert_eq!(document["servers"][0]["url"], "/");
+    assert_eq!(document["security"][0]["bearer"], serde_json::json!([]));
+    let deprecated = |path: &str| document["paths"][path]["post"]["deprecated"] == true;
+    for alias in ["/sandboxes/run-cmd", "/sandboxes/timeout"] {
+        assert!(deprecated(alias), "{alias}");
+    }
+    assert!(!deprecated("/sandboxes/run-command"));
+    let fields = &document["components"]["schemas"]["CreateSandbox"]["properties"];
+    assert_eq!(fields["sandbox_template_id"]["deprecated"], true);
+    assert!(document["paths"]["/sandboxes/{id}"]["get"].is_object());
 }
 
 fn collect(value: &Value, references: &mut BTreeSet<String>) {

@@ -67,6 +67,27 @@ async fn run(server: &Server, request: Value) -> Events {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_field_of_a_streamed_command_is_refused() {
+    let server = Server::start().await;
+    let id = server.create().await;
+    for (path, mut body) in [
+        (
+            "/sandboxes/run-command-stream".to_owned(),
+            json!({"sandbox_id": id}),
+        ),
+        (format!("/sandboxes/{id}/run"), json!({})),
+    ] {
+        body["command"] = "true".into();
+        body["time_out"] = 5.into();
+        let reply = server.post(&path).json(&body).send().await.unwrap();
+        assert_eq!(reply.status(), 422, "{path}");
+        let error: Value = reply.json().await.unwrap();
+        assert_eq!(error["hint"], "did you mean `timeout`?", "{path}");
+    }
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn output_comes_as_events() {
     let server = Server::start().await;
     let id = server.create().await;

@@ -99,6 +99,7 @@ impl Service {
                 info,
                 owner: Some(claim_owner),
                 label: label.map(str::to_owned),
+                is_public: false,
             })
         })
         .await
@@ -127,6 +128,7 @@ impl Service {
                 .info
                 .created_ms
                 .unwrap_or_else(|| self.clock().now_ms()),
+            is_public: false,
         };
         if let Some(alias) = alias {
             let (owner, name) = (&snapshot.owner, &snapshot.name);
@@ -281,6 +283,7 @@ impl Service {
             alias: label.map(str::to_owned),
             sandbox_id: Some(sandbox.id.clone()),
             created_ms: self.clock().now_ms(),
+            is_public: false,
         };
         if !is_taken && self.store().insert_snapshot(location, &snapshot).await? {
             return Ok((snapshot.name, true));

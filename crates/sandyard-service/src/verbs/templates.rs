@@ -74,14 +74,18 @@ impl Service {
         let view = |info: TemplateInfo| {
             let snapshot = snapshots.iter().find(|snapshot| snapshot.name == info.name);
             let is_visible = match snapshot {
-                Some(snapshot) => caller.can_access(&snapshot.owner),
+                Some(snapshot) => caller.can_access(&snapshot.owner) || snapshot.is_public,
                 None => caller.is_admin() || info.is_ours || self.is_for_users(name, &info.name),
             };
             is_visible.then(|| Template {
                 provider: name.clone(),
                 info,
                 owner: snapshot.map(|snapshot| snapshot.owner.clone()),
-                label: snapshot.and_then(|snapshot| snapshot.alias.clone()),
+                // A name of another user's may be one of the caller's own as well.
+                label: snapshot
+                    .filter(|snapshot| caller.can_access(&snapshot.owner))
+                    .and_then(|snapshot| snapshot.alias.clone()),
+                is_public: snapshot.is_none_or(|snapshot| snapshot.is_public),
             })
         };
         Ok(templates.into_iter().filter_map(view).collect())
@@ -97,8 +101,10 @@ impl Service {
         if caller.is_admin() {
             return Ok(());
         }
-        match self.store().snapshot_owner(location, name).await? {
-            Some(owner) if !caller.can_access(&owner) => Err(no_template(name)),
+        match self.store().snapshot(location, name).await? {
+            Some(snapshot) if !caller.can_access(&snapshot.owner) && !snapshot.is_public => {
+                Err(no_template(name))
+            }
             _ => Ok(()),
         }
     }
@@ -122,6 +128,7 @@ impl Service {
             provider: provider.info().name.clone(),
             owner: None,
             label: None,
+            is_public: true,
         })
     }
 
@@ -133,16 +140,49 @@ impl Service {
         provider: Option<&str>,
         name: &str,
     ) -> Result<()> {
-        let provider = match provider {
-            Some(name) => self.enabled_provider(name)?.clone(),
-            None => {
-                let bound = self.bound_by_snapshot(&caller.name, Some(name), None);
-                bound
-                    .await?
-                    .unwrap_or_else(|| self.registry().default().clone())
-            }
-        };
+        let provider = self.template_provider(caller, provider, name).await?;
         self.remove_template_of(caller, &provider, name).await
+    }
+
+    async fn template_provider(
+        &self,
+        caller: &Caller,
+        provider: Option<&str>,
+        name: &str,
+    ) -> Result<Arc<dyn Provider>> {
+        if let Some(name) = provider {
+            return Ok(self.enabled_provider(name)?.clone());
+        }
+        let bound = self.bound_by_snapshot(&caller.name, Some(name), None);
+        let default = || self.registry().default().clone();
+        Ok(bound.await?.unwrap_or_else(default))
+    }
+
+    /// Lets every user start sandboxes from a snapshot of the caller, or only the caller again. Other templates are for everybody.
+    pub async fn publish_template(
+        &self,
+        caller: &Caller,
+        provider: Option<&str>,
+        name: &str,
+        is_public: bool,
+    ) -> Result<()> {
+        let provider = self.template_provider(caller, provider, name).await?;
+        let location = &provider.info().location;
+        let called = self.template_called(caller, location, &caller.name, name);
+        let called = called.await?;
+        match self.store().snapshot_owner(location, &called).await? {
+            Some(owner) if caller.can_access(&owner) => {
+                let store = self.store();
+                Ok(store.publish_snapshot(location, &called, is_public).await?)
+            }
+            Some(_) => Err(no_template(name)),
+            None if is_public => Ok(()),
+            None => Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!("template `{name}` is for all users"),
+            )
+            .hint("only snapshots can be private")),
+        }
     }
 
     /// Removes a template of one provider.

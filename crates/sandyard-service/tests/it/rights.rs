@@ -129,6 +129,7 @@ async fn an_admin_frees_the_name_of_a_template_for_all_users() {
         alias: None,
         sandbox_id: None,
         created_ms: 1,
+        is_public: false,
     };
     let inserted = env.store.insert_snapshot(location, &taken).await;
     assert!(inserted.expect("the test environment works"));

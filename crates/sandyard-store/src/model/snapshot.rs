@@ -15,4 +15,6 @@ pub struct Snapshot {
     pub sandbox_id: Option<SandboxId>,
     /// When it was created.
     pub created_ms: i64,
+    /// Whether its owner lets every user start sandboxes from it.
+    pub is_public: bool,
 }

@@ -89,6 +89,7 @@ async fn snapshots_are_found_wherever_their_owner_has_them(home: Home) {
             alias: None,
             sandbox_id: None,
             created_ms,
+            is_public: false,
         };
         assert!(store.insert_snapshot(location, &snapshot).await.unwrap());
     }
@@ -100,6 +101,9 @@ async fn snapshots_are_found_wherever_their_owner_has_them(home: Home) {
     assert_eq!(places("kept").await, ["engine:1", "docker:7"]);
     assert_eq!(places("state").await, ["engine:3"]);
     assert!(places("nothing").await.is_empty());
+    let publish = store.publish_snapshot("engine:2", "kept", true);
+    publish.await.unwrap();
+    assert_eq!(places("kept").await, ["engine:1", "docker:7", "engine:2"]);
 }
 
 async fn what_is_kept_in_a_place_goes_with_its_name(home: Home) {
@@ -116,6 +120,7 @@ async fn what_is_kept_in_a_place_goes_with_its_name(home: Home) {
             alias: None,
             sandbox_id: None,
             created_ms: 1,
+            is_public: false,
         };
         assert!(store.insert_snapshot(location, &snapshot).await.unwrap());
         store

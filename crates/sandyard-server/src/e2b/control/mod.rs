@@ -54,7 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(Access::Public, routes!(health::e2b_health)),
         route(manage, routes!(create::e2b_create)),
         route(manage, routes!(create::e2b_create_v1)),
-        route(used, routes!(connect::e2b_connect)).also("/e2b/sandboxes/{id}/connect"),
+        route(used, routes!(connect::e2b_connect)).deprecated_alias("/e2b/sandboxes/{id}/connect"),
         route(manage, routes!(connect::e2b_resume)),
         route(manage, routes!(pause::e2b_pause)),
         route(read, routes!(lookup::e2b_get)),
@@ -75,6 +75,8 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, routes!(templates::e2b_list_templates_v2)),
         route(read, routes!(templates::e2b_get_template)),
         route(read, routes!(templates::e2b_find_template)),
+        route(manage, routes!(templates::e2b_publish_template))
+            .deprecated_alias("/e2b/templates/{name}"),
         route(manage, routes!(templates::e2b_delete_template)),
         route(manage, routes!(templates::e2b_build_template)),
         route(read, routes!(secrets::e2b_list_secrets)),

@@ -1,6 +1,5 @@
 //! `GET /templates`, `/v2/templates`, `/templates/{name}` and `/templates/aliases/{name}`; `DELETE /templates/{name}`.
 
-use sandyard_provider::TemplateInfo;
 use sandyard_service::{ProviderView, Snapshot, Template};
 
 use super::template_name::{self, BASE};
@@ -80,7 +79,7 @@ async fn all(call: &Call) -> ServiceResult<Vec<TemplateView>> {
         let provider = providers
             .iter()
             .find(|one| one.info.name == template.provider)?;
-        Some(view(&call.app, template.info, provider, snapshot))
+        Some(view(&call.app, template, provider, snapshot))
     };
     let mut views: Vec<_> = templates.into_iter().filter_map(view).collect();
     views.sort_by(|one, other| one.template_id.cmp(&other.template_id));
@@ -89,10 +88,12 @@ async fn all(call: &Call) -> ServiceResult<Vec<TemplateView>> {
 
 fn view(
     app: &App,
-    template: TemplateInfo,
+    template: Template,
     provider: &ProviderView,
     snapshot: Option<&Snapshot>,
 ) -> TemplateView {
+    let public = template.is_public;
+    let template = template.info;
     let limits = &provider.info.default_limits;
     let client_name = |name: &str| template_name::qualified_name(app, &provider.info.name, name);
     let default = template_name::default_name_of(app, &provider.info.name);
@@ -114,7 +115,7 @@ fn view(
         cpu_count: limits.cpu_millis.div_ceil(1000).max(1),
         memory_mb: limits.memory_bytes >> 20,
         disk_size_mb: limits.disk_bytes >> 20,
-        public: snapshot.is_none(),
+        public,
         names: alias.iter().cloned().collect(),
         aliases: alias.into_iter().collect(),
         created_at: created.clone(),
@@ -232,6 +233,48 @@ pub(crate) async fn e2b_find_template(call: Call, PathName(name): PathName) -> R
     Ok(Json(AliasView {
         template_id: template.template_id,
         public: template.public,
+    }))
+}
+
+/// Visibility of a template.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = E2bTemplateUpdate)]
+pub(crate) struct TemplateUpdate {
+    /// Whether every user of the server may create sandboxes from the template.
+    public: bool,
+}
+
+/// Names of a template.
+#[derive(Serialize, ToSchema)]
+#[schema(as = E2bTemplateNames)]
+pub(crate) struct TemplateNames {
+    /// Names of the template.
+    names: Vec<String>,
+}
+
+/// Publish a template for E2B clients
+///
+/// Makes a snapshot of the caller public or private. A public snapshot can be used, and so read, by every user of the server.
+/// Other templates are always public.
+#[utoipa::path(
+    patch, path = "/e2b/v2/templates/{name}", tag = "e2b",
+    params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128)),
+    request_body = TemplateUpdate,
+    responses((status = 200, description = "Visibility changed.", body = TemplateNames))
+)]
+pub(crate) async fn e2b_publish_template(
+    call: Call,
+    PathName(name): PathName,
+    Body(request): Body<TemplateUpdate>,
+) -> Reply<TemplateNames> {
+    let template = find(&call, &name).await?;
+    let real = template_name::resolve(&call, &name).await?;
+    let provider = real.provider.as_deref();
+    call.service()
+        .publish_template(&call.caller, provider, &real.name, request.public)
+        .await?;
+    Ok(Json(TemplateNames {
+        names: template.names,
     }))
 }
 

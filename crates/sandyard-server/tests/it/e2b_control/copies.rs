@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ALICE, has, id, life_s};
-use crate::app::TestApp;
+use crate::app::{Actor, TestApp};
 
 #[tokio::test]
 async fn snapshots_are_named_listed_used_and_removed() {
@@ -76,6 +76,47 @@ async fn snapshots_are_named_listed_used_and_removed() {
     app.e2b(ALICE, "GET", "/templates/aliases/kept", Value::Null)
         .await
         .failed(404);
+}
+
+#[tokio::test]
+async fn a_published_snapshot_is_public_until_it_is_unpublished() {
+    let app = TestApp::new().await;
+    let made = app.make(ALICE, json!({})).await;
+    let path = format!("/sandboxes/{}/snapshots", id(&made));
+    let body = json!({"name": "shared"});
+    let snapshot = app.e2b(ALICE, "POST", &path, body).await.done(201);
+    let template = snapshot["snapshotID"].as_str().unwrap();
+    let publish = async |actor, name: &str, public: bool| {
+        let path = format!("/v2/templates/{name}");
+        app.e2b(actor, "PATCH", &path, json!({"public": public}))
+            .await
+    };
+    let use_it = async || {
+        let body = json!({"templateID": template});
+        app.e2b(Actor::Bob, "POST", "/v2/sandboxes", body).await
+    };
+    let seen = async || {
+        let path = format!("/templates/{template}");
+        app.e2b(Actor::Bob, "GET", &path, Value::Null).await
+    };
+    use_it().await.failed(404);
+    publish(Actor::Bob, template, true).await.failed(404);
+    let published = publish(ALICE, "shared", true).await.done(200);
+    assert_eq!(published, json!({"names": ["shared"]}));
+    use_it().await.done(201);
+    assert_eq!(seen().await.done(200)["public"], true);
+    // Bob may use it, and no more.
+    publish(Actor::Bob, template, false).await.failed(404);
+    let path = format!("/templates/{template}");
+    app.e2b(Actor::Bob, "DELETE", &path, Value::Null)
+        .await
+        .failed(404);
+    publish(ALICE, template, false).await.done(200);
+    use_it().await.failed(404);
+    seen().await.failed(404);
+    // What is not a snapshot is for everybody.
+    publish(ALICE, "base", true).await.done(200);
+    publish(ALICE, "base", false).await.failed(409);
 }
 
 #[tokio::test]
