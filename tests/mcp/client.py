@@ -31,10 +31,11 @@ class ToolEndpoint:
         return self.url.rstrip("/").removesuffix("/mcp")
 
     @asynccontextmanager
-    async def session(self, **options):
-        """A session that has shaken hands."""
+    async def session(self, on_reply=None, **options):
+        """A session that has shaken hands. `on_reply` gets each answer."""
+        hooks = {"response": [on_reply] if on_reply else []}
         async with (
-            httpx2.AsyncClient(headers=self.headers, timeout=300) as http,
+            httpx2.AsyncClient(headers=self.headers, timeout=300, event_hooks=hooks) as http,
             streamable_http_client(self.url, http_client=http) as streams,
             ClientSession(streams[0], streams[1], **options) as session,
         ):

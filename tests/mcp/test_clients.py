@@ -1,6 +1,7 @@
 """The official clients, unmodified: list, call, cancel, progress, reconnect, many at once."""
 
 import asyncio
+from dataclasses import replace
 
 import fastmcp
 import httpx
@@ -10,12 +11,13 @@ from mcp import ClientSession
 from mcp.client.sse import sse_client
 
 from client import Hearer, ToolEndpoint, text
+from server import Server
 from waiting import wait_for, wait_until
 
 # For one answer, on a machine that is busy with other things.
 TIMEOUT = 120
 
-# What an agent must find from the first request on: every tool of the inventory.
+# Every tool of the inventory, which `?tools=all` lists from the first request on.
 INVENTORY = """
 BashInit Bash BashView BashStop BashList BashWriteToProcess
 Read Write Edit apply_patch str_replace_based_edit_tool Grep Glob ASTGrep LS
@@ -31,12 +33,68 @@ read_file write_file run_command browser_navigate
 """.split()
 
 
-def test_every_tool_is_listed_in_the_first_request(endpoint):
+# What the template `host` has no program for, and what needs a service that nobody has set.
+UNUSABLE = "claude_code codex generate_image generate_video web_search web_batch_search image_search".split()
+
+
+def list_with(endpoint, query=""):
+    """The tools that a new client gets, by name."""
+
     async def tools():
-        async with endpoint.session() as session:
+        async with replace(endpoint, url=endpoint.url + query).session() as session:
             return (await session.list_tools()).tools
 
-    entries = {tool.name: tool for tool in asyncio.run(tools())}
+    return {tool.name: tool for tool in asyncio.run(tools())}
+
+
+def test_a_client_chooses_which_tools_are_listed(endpoint, control):
+    assert set(list_with(endpoint, "?tools=Bash,TodoRead,browser_s*")) == {
+        *("Bash", "TodoRead", "browser_scroll_down", "browser_scroll_up", "browser_switch_tab", "browser_select_dropdown_option")
+    }
+    assert set(list_with(control, "?tools=sandbox_create%2Crun_command")) == {"sandbox_create", "run_command"}
+
+
+def test_tools_that_cannot_work_are_not_listed_and_still_say_why(endpoint, api, fresh, server):
+    entries = set(list_with(endpoint))
+    assert not entries & set(UNUSABLE) and set(INVENTORY) - set(UNUSABLE) <= entries, entries
+    assert "tool_server_url" in endpoint.fails("web_search", query="anything")
+    # They are as soon as they can work.
+    api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": fresh, "tool_server_url": "http://tools.invalid"})
+    entries = set(list_with(ToolEndpoint.to(api, server, fresh)))
+    assert {"web_search", "generate_image"} <= entries and "codex" not in entries
+
+
+def test_a_setting_chooses_the_tools_of_clients_that_do_not():
+    with Server(SANDBOX_MCP_TOOLS="Read,Write") as server:
+        api = server.admin()
+        sandbox = api.create()
+        target = ToolEndpoint.to(api, server, sandbox)
+        assert set(list_with(target)) == {"Read", "Write"}
+        assert set(INVENTORY) <= set(list_with(target, "?tools=all"))
+        assert set(list_with(replace(target, url=target.base + "/mcp/"))) == {"Read", "Write"}
+        api.remove(sandbox)
+        api.close()
+
+
+def test_the_end_of_a_session_is_answered_with_success(endpoint, control):
+    """The official client ends its session with DELETE, and some report every status but 200 and 204 as a failure."""
+    for target in (endpoint, control):
+        ends = []
+
+        async def note(reply, ends=ends):
+            if reply.request.method == "DELETE":
+                ends.append(reply.status_code)
+
+        async def use(target=target, note=note):
+            async with target.session(on_reply=note) as session:
+                await session.list_tools()
+
+        asyncio.run(use())
+        assert ends == [204], target.url
+
+
+def test_every_tool_is_listed_in_the_first_request(endpoint):
+    entries = list_with(endpoint, "?tools=all")
     assert set(INVENTORY) <= set(entries), set(INVENTORY) - set(entries)
     for tool in entries.values():
         assert tool.description and tool.input_schema["type"] == "object", tool.name
@@ -58,8 +116,8 @@ def test_fastmcp_over_both_transports(endpoint):
             return names, text(result)
 
     for transport in (
-        StreamableHttpTransport(endpoint.url, headers=endpoint.headers),
-        SSETransport(f"{endpoint.base}/sse", headers=endpoint.headers),
+        StreamableHttpTransport(f"{endpoint.url}?tools=all", headers=endpoint.headers),
+        SSETransport(f"{endpoint.base}/sse?tools=all", headers=endpoint.headers),
     ):
         names, response = asyncio.run(use(transport))
         assert set(INVENTORY) <= set(names)

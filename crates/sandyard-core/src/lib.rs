@@ -31,6 +31,7 @@ pub mod state;
 pub mod status;
 pub mod time_span;
 pub mod token_bucket;
+pub mod tool_selection;
 
 pub use caller::{Caller, Role, Scope};
 pub use clock::{Clock, ManualTime};
@@ -41,3 +42,4 @@ pub use network::NetworkPolicy;
 pub use state::SandboxState;
 pub use status::SandboxStatus;
 pub use token_bucket::TokenBucket;
+pub use tool_selection::ToolSelection;

@@ -40,6 +40,8 @@ pub struct ServerSettings {
     pub domain: String,
     /// Port of the tool server in every sandbox.
     pub mcp_port: u16,
+    /// Tools that it lists for clients that do not say.
+    pub mcp_tools: String,
     /// Port of VS Code in every sandbox.
     pub vscode_port: u16,
     /// Whether credentials are asked for.
@@ -79,6 +81,7 @@ impl Default for ServerSettings {
             public_url: None,
             domain: "localhost".to_owned(),
             mcp_port: USUAL_MCP_PORT,
+            mcp_tools: String::new(),
             vscode_port: 9000,
             auth_mode: AuthMode::Auto,
             // A file of some size may come inside JSON through write-file.

@@ -22,6 +22,8 @@ pub(crate) struct Tool {
     /// Name, schemas, description and annotations.
     pub(crate) definition: rmcp::model::Tool,
     work: Arc<Work>,
+    /// Whether it can work in this sandbox.
+    is_usable: fn(&ToolState) -> bool,
 }
 
 type Work = dyn Fn(Arc<ToolState>, JsonObject, Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>
@@ -73,6 +75,7 @@ where
                 work(tool_state, arguments, call).await
             })
         }),
+        is_usable: |_| true,
     }
 }
 
@@ -125,6 +128,7 @@ impl Tool {
         Self {
             definition,
             work: Arc::new(move |_, arguments, call| Box::pin(work(arguments, call))),
+            is_usable: |_| true,
         }
     }
 
@@ -139,6 +143,18 @@ impl Tool {
     pub(crate) fn with_output<T: JsonSchema>(mut self) -> Self {
         self.definition.output_schema = Some(Arc::new(schema_of::<T>()));
         self
+    }
+
+    /// Sets what tells whether the tool can work in a sandbox. Where it cannot, it is not listed, since each tool in a list costs a
+    /// model about a hundred tokens.
+    pub(crate) fn usable_if(mut self, is_usable: fn(&ToolState) -> bool) -> Self {
+        self.is_usable = is_usable;
+        self
+    }
+
+    /// Whether the tool can work in this sandbox now.
+    pub(crate) fn is_usable(&self, tool_state: &ToolState) -> bool {
+        (self.is_usable)(tool_state)
     }
 
     /// The tool's name.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use sandyard_core::ToolSelection;
 
 use crate::browser::Browser;
 use crate::custom::Servers;
@@ -41,6 +42,8 @@ pub(crate) struct RuntimeConfig {
     pub(crate) credential: Option<Credential>,
     /// Preview URL of a port, with `{port}` in place of the number; none if it is not known in the sandbox.
     pub(crate) port_url: Option<String>,
+    /// Tools to list for clients that do not say.
+    pub(crate) tools: ToolSelection,
 }
 
 /// The user's credential for the service at `tool_server_url`.

@@ -33,6 +33,8 @@ pub struct SandboxSettings {
     pub ready_templates: Vec<(String, usize)>,
     /// Port of the tool server inside.
     pub mcp_port: u16,
+    /// Tools that the tool server lists.
+    pub mcp_tools: String,
     /// Port of VS Code inside.
     pub code_server_port: u16,
 }
@@ -72,6 +74,10 @@ impl SandboxSettings {
             ready: values.small("sandbox.ready"),
             ready_templates: ready_templates(values),
             mcp_port: values.small("sandbox.mcp_port"),
+            mcp_tools: values
+                .text("sandbox.mcp_tools")
+                .unwrap_or_default()
+                .to_owned(),
             code_server_port: values.small("sandbox.code_server_port"),
             provider,
             providers,

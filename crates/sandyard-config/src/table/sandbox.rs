@@ -65,6 +65,11 @@ pub(super) const SECTION: Section = Section {
             .default("6060")
             .doc("Port of the tool server inside each sandbox. A change applies to new sandboxes.")
             .env(&["MCP_PORT", "SANDBOX_MCP_SERVER_PORT"]),
+        Setting::new("sandbox.mcp_tools", Kind::Text)
+            .default("usable")
+            .doc("Tools that the tool server of a sandbox lists: `usable` (those that can work in the sandbox), `all`, or names with commas, where `browser_*` \
+             stands for all that begin so. `?tools=` in a client's URL overrides it. Tools that are not listed can still be called.")
+            .example("Bash,Read,Write,Edit,browser_*"),
         Setting::new("sandbox.code_server_port", Kind::Integer(1, 65_535))
             .default("9000")
             .doc("Port in `vscode_url`. The template must serve VS Code on this port (the template `agent` uses 9000).")

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use sandyard_core::{Caller, ErrorKind};
+use sandyard_core::{Caller, ErrorKind, ToolSelection};
 use serde_json::Value;
 
 use super::conversation::{ResultOnly, conversation};
@@ -160,8 +160,11 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.call_of(parts_of(&context)?).await?.caller;
-        let may = tools::all().filter(|tool| caller.has(tool.scope));
+        let parts = parts_of(&context)?;
+        let caller = self.call_of(parts).await?.caller;
+        let selection = ToolSelection::from_query(parts.uri.query()).unwrap_or_default();
+        let may = tools::all()
+            .filter(|tool| caller.has(tool.scope) && selection.lists(tool.name, || true));
         Ok(ListToolsResult::with_all_items(
             may.map(Tool::definition).collect(),
         ))

@@ -142,7 +142,7 @@ async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAd
             &public_host,
             context.scheme,
         );
-        tool_server_port::send_port_urls(&live, address.port, &pattern).await;
+        tool_server_port::send_settings(app, &live, address.port, &pattern).await;
     }
     let target = Target {
         client: listener.map(|listener| listener.peer.ip()),

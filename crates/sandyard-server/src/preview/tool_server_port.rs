@@ -45,9 +45,9 @@ pub(super) fn port_url_pattern(
     }
 }
 
-/// Sends the pattern. A failure is ignored: another program may listen on the port.
-pub(super) async fn send_port_urls(live: &Live, port: u16, pattern: &str) {
+/// Sends the pattern, and which tools to list. A failure is ignored: another program may listen on the port.
+pub(super) async fn send_settings(app: &App, live: &Live, port: u16, pattern: &str) {
     let server = ToolServer::new(live, port);
-    let body = json!({"template": pattern});
+    let body = json!({"template": pattern, "tools": app.settings().mcp_tools});
     let _ = tokio::time::timeout(TIMEOUT, server.post("/port-url", &body)).await;
 }

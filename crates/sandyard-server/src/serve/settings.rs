@@ -23,6 +23,7 @@ pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
         public_url: settings.server.public_url.clone(),
         domain: settings.server.domain.clone(),
         mcp_port: settings.sandbox.mcp_port,
+        mcp_tools: settings.sandbox.mcp_tools.clone(),
         vscode_port: settings.sandbox.code_server_port,
         // An open server has loopback listeners only, so one answer is good for all of them.
         auth_mode: if is_any_open {

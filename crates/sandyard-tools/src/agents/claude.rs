@@ -33,18 +33,22 @@ struct Args {
 }
 
 /// The tool.
+/// The program, and its package.
+const CLI: (&str, &str) = ("claude", "@anthropic-ai/claude-code");
+
 pub(super) fn tool() -> Tool {
     crate::tool::tool("claude_code", Effect::ChangesExternal, claude_code)
         .title("Claude Code")
         .description("Give a task to the Claude Code agent. It works on its own in this sandbox, with its own tools (files, shell, web), and returns its \
          final message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
         .with_output::<Outcome>()
+        .usable_if(|tool_state| program(tool_state, CLI.0, CLI.1).is_ok())
 }
 
 async fn claude_code(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     check_prompt(&args.prompt)?;
     let job = Job {
-        program: program(&tool_state, "claude", "@anthropic-ai/claude-code")?,
+        program: program(&tool_state, CLI.0, CLI.1)?,
         args: options(&args)?,
         // Without IS_SANDBOX it refuses to run as root with all tools allowed.
         env: vec![("IS_SANDBOX", "1"), ("DISABLE_AUTOUPDATER", "1")],

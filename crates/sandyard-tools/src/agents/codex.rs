@@ -29,18 +29,22 @@ struct Args {
 }
 
 /// The tool.
+/// The program, and its package.
+const CLI: (&str, &str) = ("codex", "@openai/codex");
+
 pub(super) fn tool() -> Tool {
     crate::tool::tool("codex", Effect::ChangesExternal, codex)
         .title("Codex")
         .description("Give a task to the Codex agent. It works on its own in this sandbox, with its own tools (files, shell), and returns its final \
          message. Takes minutes and reports progress. Needs the CLI (template `agent`) and an API key in the environment.")
         .with_output::<Outcome>()
+        .usable_if(|tool_state| program(tool_state, CLI.0, CLI.1).is_ok())
 }
 
 async fn codex(tool_state: Arc<ToolState>, args: Args, call: Call) -> Answer {
     check_prompt(&args.prompt)?;
     let job = Job {
-        program: program(&tool_state, "codex", "@openai/codex")?,
+        program: program(&tool_state, CLI.0, CLI.1)?,
         args: options(&args)?,
         env: Vec::new(),
         folder: folder(&tool_state, args.cwd.as_deref())?,

@@ -219,7 +219,8 @@ impl Servers {
         }
     }
 
-    fn notify_watchers(&self) {
+    /// Tells clients that the list of tools has changed.
+    pub(crate) fn notify_watchers(&self) {
         let mut watchers = self.watchers.lock();
         watchers.retain(|peer| !peer.is_transport_closed());
         for peer in watchers.iter() {

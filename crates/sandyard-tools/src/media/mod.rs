@@ -55,7 +55,7 @@ struct Video {
 
 /// The tools.
 pub(crate) fn tools() -> Vec<Tool> {
-    vec![
+    [
         cancellable("generate_image", Effect::ChangesExternal, image)
             .title("Generate an image")
             .description("Generate an image from a description through the service at tool_server_url. Returns its URL or the image."),
@@ -63,6 +63,9 @@ pub(crate) fn tools() -> Vec<Tool> {
             .title("Generate a video")
             .description("Generate a short video from a description through the service at tool_server_url. Takes minutes. Returns its URL."),
     ]
+    .into_iter()
+    .map(|tool| tool.usable_if(|tool_state| ToolService::of(tool_state).is_ok()))
+    .collect()
 }
 
 async fn image(tool_state: Arc<ToolState>, args: Image) -> Answer {

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
@@ -11,6 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use sandyard_core::ToolSelection;
 
 use super::resources;
 use crate::call::{Call, Progress};
@@ -28,6 +30,8 @@ const INSTRUCTIONS: &str = "Tools of a Linux sandbox. Paths are absolute or rela
 pub(super) struct Handler {
     tool_state: Arc<ToolState>,
     registry: Arc<Registry>,
+    /// What the client asked to list when it connected.
+    selection: Option<ToolSelection>,
 }
 
 impl Handler {
@@ -36,7 +40,14 @@ impl Handler {
         Self {
             tool_state,
             registry,
+            selection: None,
         }
+    }
+
+    /// A handler for a client whose connection began with this query.
+    pub(super) fn with_query(mut self, query: Option<&str>) -> Self {
+        self.selection = ToolSelection::from_query(query);
+        self
     }
 
     /// State that the tools share.
@@ -87,15 +98,20 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self
-            .registry
-            .all()
-            .iter()
-            .map(|tool| tool.definition.clone())
-            .collect();
-        Ok(ListToolsResult::with_all_items(tools))
+        // Over streamable HTTP every request has the client's URL; over the older transport only the first.
+        let query = context
+            .extensions
+            .get::<Parts>()
+            .map(|parts| parts.uri.query());
+        let selection = ToolSelection::from_query(query.flatten())
+            .or_else(|| self.selection.clone())
+            .unwrap_or_else(|| self.tool_state.runtime_config().tools);
+        let mut tools = self.registry.all();
+        tools.retain(|tool| selection.lists(tool.name(), || tool.is_usable(&self.tool_state)));
+        let definitions = tools.iter().map(|tool| tool.definition.clone());
+        Ok(ListToolsResult::with_all_items(definitions.collect()))
     }
 
     async fn call_tool(

@@ -27,8 +27,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 use rmcp::ServiceExt;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -134,7 +136,19 @@ fn streamable(handler: Handler, sessions: Arc<Sessions>) -> Router {
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = MAX_REQUEST_BYTES;
     let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-    Router::new().nest_service("/mcp", service)
+    Router::new()
+        .nest_service("/mcp", service)
+        .layer(from_fn(end_session))
+}
+
+/// Answers the end of a session with 204, because it is over then. The library says 202, which some clients report as a failure.
+async fn end_session(request: Request, next: Next) -> Response {
+    let is_end = *request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    if is_end && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 async fn health() -> axum::Json<serde_json::Value> {

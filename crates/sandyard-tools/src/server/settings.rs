@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use axum::{Json, Router};
 use reqwest::Url;
+use sandyard_core::ToolSelection;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -89,25 +90,34 @@ async fn tool_server_url(
         ));
     }
     tool_state.update_config(|config| config.tool_server_url = Some(tool_server_url));
+    // Search and the generation of images can work now.
+    tool_state.custom.notify_watchers();
     Ok(done("tool_server_url set"))
 }
 
 #[derive(Deserialize)]
 struct PortUrl {
     template: String,
+    /// Which tools to list, as the server's settings say.
+    tools: Option<String>,
 }
 
 async fn port_url(
     State(tool_state): State<Arc<ToolState>>,
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let PortUrl { template } = parse(&body)?;
+    let PortUrl { template, tools } = parse(&body)?;
     if !template.contains("{port}") || !is_web_url(&template.replace("{port}", "8080")) {
         return Err(Refusal::invalid(
             "template must be an http:// or https:// URL that contains {port}",
         ));
     }
-    tool_state.update_config(|config| config.port_url = Some(template));
+    tool_state.update_config(|config| {
+        config.port_url = Some(template);
+        if let Some(tools) = tools {
+            config.tools = ToolSelection::parse(&tools);
+        }
+    });
     Ok(done("preview URL set"))
 }
 

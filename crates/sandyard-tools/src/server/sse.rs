@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Query, State};
+use axum::extract::{Query, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -80,7 +80,12 @@ impl Sessions {
     }
 }
 
-async fn open(State(sessions): State<Sessions>, headers: HeaderMap) -> Response {
+async fn open(
+    State(mut sessions): State<Sessions>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    sessions.handler = sessions.handler.with_query(query.as_deref());
     // The ID is a secret: it gives access to the session.
     let Ok(id) = random::text::<16>() else {
         return refuse(

@@ -55,7 +55,7 @@ struct ImageQuery {
 
 /// The tools.
 pub(super) fn tools() -> Vec<Tool> {
-    vec![
+    [
         cancellable("web_search", Effect::ReadsExternal, web)
             .title("Search the web")
             .description("Search the web through the service at tool_server_url. Returns titles, URLs and excerpts."),
@@ -66,6 +66,9 @@ pub(super) fn tools() -> Vec<Tool> {
             .title("Search images")
             .description("Search for images through the service at tool_server_url. Returns URLs and sizes; use read_remote_image to see one."),
     ]
+    .into_iter()
+    .map(|tool| tool.usable_if(|tool_state| ToolService::of(tool_state).is_ok()))
+    .collect()
 }
 
 async fn web(tool_state: Arc<ToolState>, Query { query }: Query) -> Answer {

@@ -13,6 +13,7 @@ use super::BrowserGuard;
 use super::observe::{Summary, observe};
 use super::page::LoadState;
 use super::pipe::Failure;
+use super::program;
 use crate::reply::{Answer, Result};
 use crate::tool::Tool;
 use crate::tool_state::ToolState;
@@ -23,7 +24,9 @@ pub(crate) fn tools() -> Vec<Tool> {
     all.extend(elements::tools());
     all.extend(input::tools());
     all.extend(text_input::tools());
-    all
+    all.into_iter()
+        .map(|tool| tool.usable_if(|_| program::find(|name| std::env::var_os(name)).is_ok()))
+        .collect()
 }
 
 /// Exclusive use of the browser for one call.
