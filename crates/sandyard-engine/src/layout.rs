@@ -134,6 +134,11 @@ impl DataDir {
         self.root.join("volumes")
     }
 
+    /// Copies that a backup is about to take away.
+    pub(crate) fn backup(&self) -> PathBuf {
+        self.root.join("backup")
+    }
+
     /// Layers that make templates trust the gateway, one folder each.
     pub(crate) fn trust(&self) -> PathBuf {
         self.root.join("trust")
@@ -201,6 +206,15 @@ pub(crate) struct SandboxDir {
 }
 
 impl SandboxDir {
+    /// The folder for the copy of a sandbox.
+    pub(crate) fn in_backup(data: &DataDir, id: &SandboxId) -> Self {
+        let root = data.backup().join("sandboxes").join(id.as_str());
+        Self {
+            run: root.clone(),
+            root,
+        }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

@@ -67,6 +67,10 @@ pub(crate) enum Request {
     CreateVolume { id: String, size_bytes: u64 },
     /// Delete a volume with all its files.
     DeleteVolume { id: String },
+    /// Copy a sandbox for a backup.
+    BackupSandbox { id: SandboxId },
+    /// Copy a volume for a backup.
+    BackupVolume { id: String },
     /// Remove what crashes have left.
     Sweep,
 }

@@ -88,7 +88,7 @@ pub(crate) async fn connect(url: &str) -> Result<Db> {
 }
 
 /// Options for `sqlx`. Statements are not logged, because some contain secrets.
-fn options(url: &str) -> sqlx::Result<AnyConnectOptions> {
+pub(crate) fn options(url: &str) -> sqlx::Result<AnyConnectOptions> {
     Ok(AnyConnectOptions::from_str(url)?.disable_statement_logging())
 }
 

@@ -17,6 +17,7 @@
 
 mod address;
 mod audit;
+mod backup;
 mod connect;
 mod db;
 mod disk;
@@ -40,6 +41,7 @@ mod timers;
 mod users;
 mod volumes;
 
+pub use backup::{copy_sqlite, sqlite_file};
 pub use error::StoreError;
 pub use store::Store;
 pub use timer_rows::SANDBOX_TOPIC;

@@ -10,10 +10,10 @@ use crate::commands::exit_code::SANDYARD_FAILED;
 use crate::commands::info::SandboxArgs;
 use crate::commands::lifecycle::{SandboxesArgs, Verb};
 use crate::commands::{
-    attach, completions, config, cp, create, demo, doctor, e2b, exec, files, flows, forward, info,
-    key, lifecycle, login, logs, ls, mcp, network, operations, ports, probe, processes, provider,
-    rm, run, secret, selftest, serve, shell, snapshot, stats, template, timeout, tools, update,
-    user, version, volume,
+    attach, backup, completions, config, cp, create, demo, doctor, e2b, exec, files, flows,
+    forward, info, key, lifecycle, login, logs, ls, mcp, network, operations, ports, probe,
+    processes, provider, rm, run, secret, selftest, serve, shell, snapshot, stats, template,
+    timeout, tools, update, user, version, volume,
 };
 use crate::completion;
 use crate::global::Global;
@@ -135,6 +135,10 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Show the audit log
     Audit(operations::AuditArgs),
+    /// Write a backup of the data directory, while the server runs
+    Backup(backup::BackupArgs),
+    /// Create a data directory from a backup
+    Restore(backup::restore::RestoreArgs),
     /// Show server health
     Health(Format),
     /// List providers and orphans
@@ -289,6 +293,8 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Key(command) => key::key(global, command).await,
         Command::E2b(command) => e2b::e2b(global, command).await,
         Command::Mcp(args) => mcp::mcp(global, &args).await,
+        Command::Backup(args) => backup::backup(global, &args).await,
+        Command::Restore(args) => backup::restore::restore(global, &args).await,
         Command::Audit(args) => operations::audit(global, &args).await,
         Command::Health(format) => operations::health(global, format).await,
         Command::Provider(command) => provider::provider(global, command).await,

@@ -37,7 +37,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Server",
         &[
             "serve", "login", "logout", "context", "health", "config", "user", "key", "audit",
-            "provider", "e2b", "mcp", "version",
+            "backup", "restore", "provider", "e2b", "mcp", "version",
         ],
     ),
     (

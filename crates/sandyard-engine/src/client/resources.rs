@@ -1,5 +1,6 @@
 //! Requests about templates, the pool of ready sandboxes and volumes.
 
+use sandyard_core::SandboxId;
 use sandyard_template::Template;
 use tokio::io::AsyncRead;
 
@@ -54,7 +55,24 @@ impl Engine {
 
     /// The number of ready sandboxes.
     pub async fn ready_count(&self) -> Result<usize> {
-        match self.ask(&Request::PoolStatus).await? {
+        self.ask_count(&Request::PoolStatus).await
+    }
+
+    /// Copies a sandbox to `backup/sandboxes/<id>` in the data directory, as it is at one moment. Returns for how many milliseconds it
+    /// was frozen.
+    pub async fn backup_sandbox(&self, id: &SandboxId) -> Result<usize> {
+        let id = id.clone();
+        self.ask_count(&Request::BackupSandbox { id }).await
+    }
+
+    /// Copies a volume to `backup/volumes/<id>`. Returns for how many milliseconds the sandboxes that use it were frozen.
+    pub async fn backup_volume(&self, id: &str) -> Result<usize> {
+        let id = id.to_owned();
+        self.ask_count(&Request::BackupVolume { id }).await
+    }
+
+    async fn ask_count(&self, request: &Request) -> Result<usize> {
+        match self.ask(request).await? {
             Reply::Count(count) => Ok(count),
             other => Err(unexpected(&other)),
         }

@@ -25,8 +25,8 @@ use crate::spec::SandboxInfo;
 use crate::sys::clone::clone_into_namespaces;
 use crate::sys::process::{ProcessKey, wait_ended};
 use crate::verbs::{
-    create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop,
-    sweep, volume,
+    backup, create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats,
+    stop, sweep, volume,
 };
 
 /// The process of a request reports to the worker in lines: `+ID` delete this sandbox with the connection, `-ID` no longer, and
@@ -193,6 +193,8 @@ fn answer(
             volume::create(ctx, &id, size_bytes).map(|()| Reply::Done)
         }
         Request::DeleteVolume { id } => volume::delete(ctx, &id).map(|()| Reply::Done),
+        Request::BackupSandbox { id } => backup::sandbox(ctx, &id).map(Reply::Count),
+        Request::BackupVolume { id } => backup::volume(ctx, &id).map(Reply::Count),
         Request::Sweep => sweep::sweep(ctx).map(|()| Reply::Done),
     }
 }

@@ -1,6 +1,7 @@
 //! What a worker can do, one verb a file. Each takes the lock of the sandbox it changes and leaves a state on disk from which
 //! a sweep can go on, wherever it is interrupted.
 
+pub(crate) mod backup;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod diff;

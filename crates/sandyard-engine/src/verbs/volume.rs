@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::Path;
 
+use sandyard_core::SandboxId;
+
 use super::{delete, list};
 use crate::context::Context;
 use crate::disk;
@@ -96,7 +98,7 @@ pub(crate) fn delete(ctx: &Context, id: &str) -> Result<()> {
     }
     // With the lock, no sandbox is between finding the volume and being on record.
     let _lock = dir.take()?;
-    if let Some(user) = user_of(ctx, id)? {
+    if let Some(user) = users_of(ctx, id)?.first() {
         let message = format!("volume `{id}` is in use by sandbox `{user}`");
         return Err(EngineError::new(ErrorKind::Conflict, message)
             .hint("delete that sandbox first; stopping it is not enough"));
@@ -111,18 +113,20 @@ pub(crate) fn delete(ctx: &Context, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// A sandbox that uses the volume, if there is one.
-fn user_of(ctx: &Context, id: &str) -> Result<Option<String>> {
+/// The sandboxes that use a volume.
+pub(super) fn users_of(ctx: &Context, id: &str) -> Result<Vec<SandboxId>> {
+    let mut users = Vec::new();
     for sandbox in list::ids(ctx)? {
         // A sandbox whose record cannot be read must not keep every volume for ever. If it runs, it keeps the files until it ends.
         let Ok(Some(record)) = Record::read(&ctx.data.sandbox(&sandbox)) else {
             continue;
         };
         if record.spec.mounts.iter().any(|mount| mount.volume == id) {
-            return Ok(Some(sandbox.to_string()));
+            users.push(sandbox);
         }
     }
-    Ok(None)
+    users.sort();
+    Ok(users)
 }
 
 /// Removes volumes that were never finished.

@@ -3,6 +3,7 @@
 mod archive;
 mod args;
 pub(crate) mod attach;
+pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod cp;
