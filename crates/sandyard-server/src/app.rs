@@ -40,6 +40,8 @@ pub struct ServerSettings {
     pub domain: String,
     /// Port of the tool server in every sandbox.
     pub mcp_port: u16,
+    /// Directory for the files of projects, where it is not `/workspace`.
+    pub workdir: Option<String>,
     /// Port of VS Code in every sandbox.
     pub vscode_port: u16,
     /// Whether credentials are asked for.
@@ -79,6 +81,7 @@ impl Default for ServerSettings {
             public_url: None,
             domain: "localhost".to_owned(),
             mcp_port: USUAL_MCP_PORT,
+            workdir: None,
             vscode_port: 9000,
             auth_mode: AuthMode::Auto,
             // A file of some size may come inside JSON through write-file.

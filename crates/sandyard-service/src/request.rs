@@ -213,6 +213,8 @@ pub struct CommandOutput {
     pub exit_code: i32,
     /// Its process id inside the sandbox.
     pub pid: u32,
+    /// The directory in which it ran; none if the sandbox's agent does not report it.
+    pub cwd: Option<String>,
     /// How long it ran.
     pub duration: Duration,
     /// Accounts for the memory of `stdout` and `stderr`. Keep it as long as they exist.

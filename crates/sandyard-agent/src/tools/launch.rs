@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, Gid, Mode, Uid};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use sandyard_wire::process::ProcessConfig;
 use sha2::{Digest as _, Sha256};
@@ -19,6 +18,7 @@ use crate::settings::Settings;
 use crate::start::Log;
 use crate::state::Agent;
 use crate::user::{Account, Accounts};
+use crate::workdir;
 
 impl ToolServer {
     /// Starts the tool server and returns when it runs. The caller holds `starting`.
@@ -123,20 +123,10 @@ fn listen(port: u16) -> Option<OwnedFd> {
 
 /// The workspace folder: it is created for the user when it is missing, or another folder is used.
 fn workspace(workspace: &Path, account: &Account, settings: &Settings) -> PathBuf {
-    if rustix::process::geteuid().is_root()
-        && rustix::fs::mkdir(workspace, Mode::from_raw_mode(0o775)).is_ok()
-    {
-        // Where the ids are not mapped, the agent stays the owner, and the tool server runs as the agent's user then.
-        let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
-        let here = rustix::fs::CWD;
-        let _ = rustix::fs::chownat(
-            here,
-            workspace,
-            Some(uid),
-            Some(gid),
-            AtFlags::SYMLINK_NOFOLLOW,
-        );
+    if let Some(common) = workdir::common(settings, account) {
+        return common;
     }
+    workdir::create(workspace, account);
     let candidates = [
         Some(workspace),
         settings.default_workdir.as_deref().map(Path::new),
