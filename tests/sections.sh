@@ -266,6 +266,15 @@ e2b_node_modules() {
     grep '"version"' "$E2B_NODE_MODULES"/e2b/package.json "$E2B_NODE_MODULES"/@e2b/code-interpreter/package.json
 }
 
+# Web applications in sandboxes, opened in Chromium. This line of versions of Vite runs on the Node.js of Debian.
+web_app_tests() {
+    local place=$CARGO_TARGET_DIR/node/web-apps
+    mkdir -p "$place"
+    npm install --silent --no-audit --no-fund --prefix "$place" vite@6 ws@8 || [ -d "$place/node_modules/vite" ] || return
+    grep -H '"version"' "$place"/node_modules/{vite,ws}/package.json
+    WEB_APPS_NODE_MODULES=$place/node_modules server_tests web_apps
+}
+
 # The official MCP clients of Python and JavaScript, the Inspector and the conformance suite, against the tools of sandboxes and
 # those of the server.
 mcp_tests() {

@@ -97,7 +97,8 @@ def test_what_was_synced_is_there_whenever_the_host_runs_full(small):
 
 
 def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_sees_it():
-    with small_server(SANDBOX_READY="0") as (disk, _, api):
+    # So much that nothing is prepared for a full disk.
+    with small_server(40 << 10, SANDBOX_READY="0") as (disk, _, api):
         first = api.create()
         start_watching(disk)
         api.remove(first)
@@ -109,7 +110,7 @@ def test_a_new_sandbox_keeps_its_disk_when_the_host_is_full_before_the_watcher_s
             sandbox = api.create()
             disk.fill()
             # The first commit since the mount. What it says of its own success is the program's affair: the disk has to stay whole.
-            api.run(sandbox, "mkdir /home/user/d && touch /home/user/d/{1..50}; sync")
+            api.run(sandbox, "mkdir /home/user/d && touch /home/user/d/{1..50}; head -c 65536 /dev/urandom > /home/user/new; sync")
             assert not errors_of(image_of(disk, api, sandbox))
             disk.free()
         finally:

@@ -13,7 +13,7 @@ pub(crate) mod blanks;
 mod check;
 pub(crate) mod growth;
 mod image;
-pub(crate) mod journal;
+pub(crate) mod metadata;
 pub(crate) mod reserve_file;
 mod space;
 mod usage;
@@ -109,7 +109,7 @@ pub(crate) fn open(
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
     let Some(number) = *loop_number else {
         // Never mounted before, so there is nothing to check.
-        journal::allocate_if_scarce(&dir.image());
+        metadata::allocate(&dir.image());
         let device = kernel.attach_loop(&dir.image())?;
         *loop_number = Some(device.number);
         let tree = kernel.mount_ext4(&device, attributes)?;
@@ -121,7 +121,7 @@ pub(crate) fn open(
     let device = match attached {
         Some(device) => device,
         None => {
-            journal::allocate_if_scarce(&dir.image());
+            metadata::allocate(&dir.image());
             kernel.attach_loop(&dir.image())?
         }
     };

@@ -24,7 +24,7 @@ pub(crate) fn attach(kernel: &dyn Kernel, dir: &VolumeDir, image: &Path) -> Resu
         match find(kernel, &path, image).operation("find the loop device of", image.display())? {
             Some(device) => device,
             None => {
-                disk::journal::allocate_if_scarce(image);
+                disk::metadata::allocate(image);
                 kernel.attach_loop(image)?
             }
         };

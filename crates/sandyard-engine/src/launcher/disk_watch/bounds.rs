@@ -14,14 +14,10 @@ use super::image::{self, all_blocks, kernel_default, reserved_blocks};
 use crate::context::Context;
 use crate::disk::Space;
 use crate::disk::growth::{self, DiskUse};
-use crate::disk::journal;
-use crate::layout::DataDir;
 use crate::sys::ext4::LoopExt4;
 
 /// Changes of a bound that are not worth a write, in blocks.
 const SMALL_CHANGE: u64 = 64;
-/// Free space above the shared part that must be left for journals to be allocated: the room they take is everybody's.
-const ROOM_FOR_JOURNALS: u64 = 64 << 20;
 
 /// The bounds in force.
 #[derive(Debug)]
@@ -70,7 +66,7 @@ impl Bounds {
             let Ok(found) = fs::metadata(&path) else {
                 continue;
             };
-            let disk = self.disk(&ctx.data, ext4, &path, space);
+            let disk = self.disk(ext4, &path, space);
             let usage = disk.measure(found.blocks() * 512);
             measured.push((path, found.len(), usage));
         }
@@ -106,21 +102,10 @@ impl Bounds {
     }
 
     /// The entry of an image, made if it is new.
-    fn disk(
-        &mut self,
-        data: &DataDir,
-        ext4: LoopExt4,
-        path: &Path,
-        space: Space,
-    ) -> &mut BoundedDisk {
+    fn disk(&mut self, ext4: LoopExt4, path: &Path, space: Space) -> &mut BoundedDisk {
         self.disks.entry(path.to_owned()).or_insert_with(|| {
             // Written to the image early, so that little is lost if the disk is full at once; best effort, as is the rest.
             let _ = ext4.set_dirty_limit(Some((space.reserve_file() / 8).min(64 << 20)));
-            // Measured anew: the images before this one have just taken theirs.
-            let free = Space::of(data).map_or(0, |now| now.free);
-            if free > space.margin() + space.shared() + ROOM_FOR_JOURNALS {
-                let _ = journal::allocate(path);
-            }
             let total = total_bytes(ext4, path);
             BoundedDisk {
                 ext4,

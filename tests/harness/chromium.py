@@ -57,10 +57,12 @@ class Chromium:
     def _tail(self):
         return f"Chromium listens; its log:\n{(self._profile / 'log').read_text(errors='replace')[-2000:]}"
 
-    def open(self, url):
-        """Opens a page in a new tab and waits until it is loaded."""
+    def open(self, url, is_watched=False):
+        """Opens a page in a new tab and waits until it is loaded. If it `is_watched`, it remembers what failed in it."""
         tab = httpx.put(f"http://127.0.0.1:{self._port}/json/new", timeout=120, trust_env=False).json()
         page = Page(tab["webSocketDebuggerUrl"])
+        if is_watched:
+            page.watch()
         page.navigate(url)
         return page
 
@@ -78,14 +80,25 @@ class Page:
     def __init__(self, url):
         self._socket = Socket(url, max_size=None)
         self._last = 0
+        self._failures = []
 
     def call(self, method, **parameters):
         self._last += 1
         self._socket.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
         while (message := json.loads(self._socket.recv())).get("id") != self._last:
-            pass
+            self._failures += _failure(message.get("method"), message["params"])
         assert "error" not in message, message
         return message["result"]
+
+    def watch(self):
+        """From now on remembers requests, scripts and WebSockets that fail."""
+        for domain in ("Network", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def failures(self):
+        """What failed so far in a watched page."""
+        self.evaluate("0")
+        return self._failures
 
     def navigate(self, url):
         reply = self.call("Page.navigate", url=url)
@@ -108,3 +121,20 @@ class Page:
 
     def close(self):
         self._socket.__exit__()
+
+
+def _failure(event, parameters):
+    """What an event of the page tells about a failure: a list with one entry or none."""
+    match event:
+        case "Network.responseReceived" if parameters["response"]["status"] >= 400:
+            return [(parameters["response"]["url"], parameters["response"]["status"])]
+        # A request that the page itself gave up, as when it is left, has not failed.
+        case "Network.loadingFailed" if not parameters.get("canceled"):
+            return [(parameters["type"], parameters["errorText"])]
+        case "Network.webSocketFrameError":
+            return [("WebSocket", parameters["errorMessage"])]
+        case "Runtime.exceptionThrown":
+            return [("exception", parameters["exceptionDetails"])]
+        case "Log.entryAdded" if parameters["entry"]["level"] == "error":
+            return [("log", parameters["entry"]["text"])]
+    return []
