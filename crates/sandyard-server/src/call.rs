@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::sandbox_name;
 use crate::links::Links;
+use crate::middleware::access_log::note_sandbox;
 
 /// A request that the gate has admitted: its caller, and what carries it out.
 #[derive(Clone, Debug)]
@@ -45,12 +46,16 @@ impl Call {
     /// The sandbox of this name, whatever its status is.
     pub(crate) async fn inspect(&self, name: &str) -> ServiceResult<Sandbox> {
         let name = sandbox_name(name)?;
-        self.service().inspect(&self.caller, name).await
+        let sandbox = self.service().inspect(&self.caller, name).await?;
+        note_sandbox(sandbox.id.as_str());
+        Ok(sandbox)
     }
 
     /// The sandbox of this name, running: a paused or stopped one is woken.
     pub(crate) async fn live(&self, name: &str) -> ServiceResult<Live> {
         let name = sandbox_name(name)?;
-        self.service().live(&self.caller, name).await
+        let live = self.service().live(&self.caller, name).await?;
+        note_sandbox(live.sandbox.id.as_str());
+        Ok(live)
     }
 }

@@ -221,7 +221,7 @@ pub(crate) fn sandbox_name(name: &str) -> ServiceResult<&str> {
     if !is_plain(name) {
         return Err(ServiceError::no_sandbox(name));
     }
-    audit::note_target(name);
+    audit::note_sandbox(name);
     Ok(name)
 }
 

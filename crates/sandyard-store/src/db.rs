@@ -65,6 +65,24 @@ impl Db {
         }
     }
 
+    /// Number of idle and of used connections.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        match self {
+            // The same pool twice for a database in memory, of which one is enough.
+            Self::Sqlite { writer, readers } if Arc::ptr_eq(writer, readers) => {
+                writer.connections()
+            }
+            Self::Sqlite { writer, readers } => {
+                let (writer, readers) = (writer.connections(), readers.connections());
+                (writer.0 + readers.0, writer.1 + readers.1)
+            }
+            Self::Postgres(pool) => {
+                let idle = pool.num_idle();
+                (idle, (pool.size() as usize).saturating_sub(idle))
+            }
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers } => {

@@ -27,6 +27,7 @@ const ROLLBACK_WITHIN: Duration = Duration::from_secs(15);
 pub(crate) struct SqlitePool {
     idle: Mutex<Vec<AnyConnection>>,
     slots: Arc<Semaphore>,
+    size: usize,
     /// Opens replacements; none for a database in memory, which is lost with its connection.
     opener: Option<Opener>,
 }
@@ -35,6 +36,7 @@ impl SqlitePool {
     pub(crate) fn new(connections: Vec<AnyConnection>, opener: Option<Opener>) -> Arc<Self> {
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(connections.len())),
+            size: connections.len(),
             idle: Mutex::new(connections),
             opener,
         })
@@ -71,6 +73,12 @@ impl SqlitePool {
     /// The database file; none for a database in memory.
     pub(crate) fn database(&self) -> Option<&Path> {
         self.opener.as_ref().map(|opener| &*opener.path)
+    }
+
+    /// Number of idle and of used connections.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let idle = self.slots.available_permits();
+        (idle, self.size.saturating_sub(idle))
     }
 
     /// Closes the idle connections, and lends no more.

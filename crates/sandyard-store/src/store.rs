@@ -83,6 +83,11 @@ impl Store {
         }
     }
 
+    /// Number of idle and of used connections.
+    pub fn connections(&self) -> (usize, usize) {
+        self.db.connections()
+    }
+
     /// Closes its connections.
     pub async fn close(&self) {
         self.db.close().await;

@@ -69,7 +69,7 @@ impl Layer for RetryLayer {
                 return Err(error);
             }
             let (provider, verb) = (request.provider().to_owned(), request.verb().as_str());
-            metrics::counter!("provider_retries_total", "provider" => provider, "verb" => verb)
+            metrics::counter!("sandyard_provider_retries_total", "provider" => provider, "verb" => verb)
                 .increment(1);
             tokio::time::sleep(pause).await;
             nth += 1;

@@ -74,9 +74,9 @@ impl Drop for Record<'_> {
         self.layer.in_progress.fetch_sub(1, Ordering::Relaxed);
         let (outcome, verb, duration) = (self.outcome, self.verb, self.started.elapsed());
         let provider = self.provider.clone();
-        metrics::counter!("provider_calls_total", "provider" => provider.clone(), "verb" => verb, "outcome" => outcome)
+        metrics::counter!("sandyard_provider_calls_total", "provider" => provider.clone(), "verb" => verb, "outcome" => outcome)
             .increment(1);
-        metrics::histogram!("provider_call_seconds", "provider" => provider, "verb" => verb)
+        metrics::histogram!("sandyard_provider_call_seconds", "provider" => provider, "verb" => verb)
             .record(duration.as_secs_f64());
         tracing::debug!(
             provider = self.provider,

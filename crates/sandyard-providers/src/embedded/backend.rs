@@ -236,8 +236,14 @@ impl Templates for Embedded {
             count: ready.count,
         };
         let pool = pool.iter().filter(|ready| ready.count > 0).map(pool_spec);
-        self.within(Verb::KeepReady, self.engine.set_pool(pool.collect()))
-            .await
+        let work = async {
+            self.engine.set_pool(pool.collect()).await?;
+            self.engine.ready_count().await
+        };
+        let ready = self.within(Verb::KeepReady, work).await?;
+        let provider = self.info.name.clone();
+        metrics::gauge!("sandyard_ready_sandboxes", "provider" => provider).set(ready as f64);
+        Ok(())
     }
 }
 

@@ -153,7 +153,7 @@ pub(crate) async fn create_sandbox(
 ) -> ApiResult<SandboxReply> {
     let request = request.into_request(key, PolicyDefaults::from(&call.app))?;
     let sandbox = call.service().create(&call.caller, request).await?;
-    audit::note_target(sandbox.id.as_str());
+    audit::note_sandbox(sandbox.id.as_str());
     Ok(SandboxReply::new(&sandbox, call, "Sandbox created"))
 }
 

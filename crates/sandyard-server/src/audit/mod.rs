@@ -11,6 +11,8 @@ use sandyard_store::Store;
 use sandyard_store::model::NewAuditEntry;
 use tokio::sync::Notify;
 
+use crate::middleware::access_log;
+
 pub(crate) use verb::{agent_verb, verb};
 
 /// Entries waiting to be written; beyond that, the oldest are lost and counted.
@@ -36,6 +38,12 @@ pub(crate) fn note_target(target: &str) {
         let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
         cell.get_or_insert_with(|| target.to_owned());
     });
+}
+
+/// Notes the sandbox that the request at hand is about, for the access log too.
+pub(crate) fn note_sandbox(id: &str) {
+    note_target(id);
+    access_log::note_sandbox(id);
 }
 
 /// Runs a request and tells what it was about, as far as was noted.
@@ -133,7 +141,7 @@ impl Queue {
     fn lose(&mut self, end: u64) {
         let count = self.remove_until(end);
         self.lost += count;
-        metrics::counter!("audit_entries_lost_total").increment(count);
+        metrics::counter!("sandyard_audit_entries_lost_total").increment(count);
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) async fn create_container(
 ) -> Reply<Container> {
     let request = request.into_request(key)?;
     let sandbox = call.service().create(&call.caller, request).await?;
-    crate::audit::note_target(sandbox.id.as_str());
+    crate::audit::note_sandbox(sandbox.id.as_str());
     if let Err(error) = make_workspace(&call, &sandbox).await {
         // The sandbox exists; the first command tries to create the directory again.
         tracing::warn!(sandbox.id = %sandbox.id, error = %error.error, "No workspace yet in `{}`", sandbox.id);

@@ -1,5 +1,6 @@
 //! One line and two metrics for every request. Never its query: there may be a token in it.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
@@ -9,36 +10,56 @@ use axum::response::Response;
 use super::gate::CallerName;
 use super::request_id::RequestId;
 
+/// Longest path in a line, for requests that no route answers.
+const MAX_PATH: usize = 120;
+
+tokio::task_local! {
+    static SANDBOX: RefCell<Option<String>>;
+}
+
+/// Notes the sandbox of the request at hand; its id replaces the name in the request. Outside a request nothing happens.
+pub(crate) fn note_sandbox(id: &str) {
+    let _ = SANDBOX.try_with(|cell| *cell.borrow_mut() = Some(id.to_owned()));
+}
+
 /// Logs and counts a request when its answer begins.
 pub(crate) async fn log(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = method_label(request.method().as_str());
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or("-", MatchedPath::as_str)
-        .to_owned();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map(|route| route.as_str().to_owned());
+    let path = match &route {
+        Some(route) => route.clone(),
+        None => request.uri().path().chars().take(MAX_PATH).collect(),
+    };
     let id = request.extensions().get::<RequestId>().cloned();
-    let response = next.run(request).await;
+    let (response, sandbox) = SANDBOX
+        .scope(RefCell::default(), async {
+            let response = next.run(request).await;
+            (response, SANDBOX.with(RefCell::take))
+        })
+        .await;
     let elapsed = started.elapsed();
     let status = response.status().as_u16();
     let caller = response.extensions().get::<CallerName>();
     tracing::info!(
-        http.method = method,
-        http.route = %route,
-        http.status = status,
-        duration_ms = elapsed.as_secs_f64() * 1000.0,
-        request.id = id.as_ref().map_or("-", |id| &id.0),
-        caller = caller.map_or("-", |caller| &caller.0),
-        "{method} {route} {status}"
+        %path,
+        status,
+        ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0,
+        user = caller.map(|caller| display(&caller.name)),
+        via = caller.map(|caller| display(&caller.via)),
+        sandbox = sandbox.map(display),
+        request = id.map(|id| display(id.0)),
+        "{method}"
     );
+    let route = route.unwrap_or_else(|| "-".to_owned());
     let route = route.strip_suffix('/').unwrap_or(&route).to_owned();
     metrics::counter!(
-        "http_requests_total",
+        "sandyard_http_requests_total",
         "method" => method, "route" => route.clone(), "status" => status.to_string()
     )
     .increment(1);
-    metrics::histogram!("http_request_duration_seconds", "method" => method, "route" => route)
+    metrics::histogram!("sandyard_http_request_duration_seconds", "method" => method, "route" => route)
         .record(elapsed.as_secs_f64());
     crate::metrics::upkeep();
     response

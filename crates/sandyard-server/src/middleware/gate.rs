@@ -26,7 +26,12 @@ use crate::route::Route;
 
 /// Who asked, for the access log; an extension of answers.
 #[derive(Clone, Debug)]
-pub(crate) struct CallerName(pub(crate) String);
+pub(crate) struct CallerName {
+    /// The user.
+    pub(crate) name: String,
+    /// What the credentials are, with their id: `key:…`, `session:…`.
+    pub(crate) via: String,
+}
 
 /// What a route's gate knows.
 #[derive(Debug)]
@@ -227,7 +232,10 @@ pub(crate) async fn guard(
         allowance.write(response.headers_mut());
     }
     if let Some(caller) = caller {
-        response.extensions_mut().insert(CallerName(caller.name));
+        response.extensions_mut().insert(CallerName {
+            name: caller.name,
+            via: caller.via,
+        });
     }
     response
 }

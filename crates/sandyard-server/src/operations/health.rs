@@ -104,9 +104,7 @@ pub(crate) async fn get_health(
 /// Says that the data disk is full, and where if the caller may know.
 fn disk_problem(data_dir: Option<&Path>, shows_path: bool) -> Option<String> {
     let data_dir = data_dir?;
-    let space = rustix::fs::statvfs(data_dir).ok()?;
-    let free = space.f_bavail * space.f_frsize;
-    let size = space.f_blocks * space.f_frsize;
+    let (free, size) = crate::metrics::host::disk_space(data_dir)?;
     if free >= FULL_BELOW_BYTES.min(size / FULL_BELOW_PART) {
         return None;
     }

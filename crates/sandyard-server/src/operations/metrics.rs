@@ -7,7 +7,7 @@ use sandyard_core::SandboxStatus;
 
 use crate::app::App;
 use crate::error::ApiResult;
-use crate::metrics::recorder;
+use crate::metrics::{host, recorder};
 
 /// Get metrics for Prometheus
 ///
@@ -20,14 +20,19 @@ pub(crate) async fn get_metrics(State(app): State<App>) -> ApiResult<Response> {
     let counts = app.service().counts().await?;
     for status in SandboxStatus::ALL {
         let count = counts.get(status.as_str()).copied().unwrap_or(0);
-        metrics::gauge!("sandboxes", "status" => status.as_str()).set(count as f64);
+        metrics::gauge!("sandyard_sandboxes", "status" => status.as_str()).set(count as f64);
     }
     note_providers(&app).await?;
     let dead = app.service().dead_timers().await?.len();
-    metrics::gauge!("timers_dead").set(dead as f64);
+    metrics::gauge!("sandyard_dead_timers").set(dead as f64);
     let checks = app.auth().password_checks();
-    metrics::counter!("password_checks_total").absolute(checks);
-    let text = recorder().render();
+    metrics::counter!("sandyard_password_checks_total").absolute(checks);
+    let (idle, used) = app.store().connections();
+    for (state, count) in [("idle", idle), ("used", used)] {
+        metrics::gauge!("sandyard_database_connections", "state" => state).set(count as f64);
+    }
+    host::note(app.settings().data_dir.as_deref());
+    let text = recorder().render() + &host::cpu_time();
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4");
     Ok(([kind], text).into_response())
 }
@@ -38,15 +43,16 @@ async fn note_providers(app: &App) -> ApiResult<()> {
     for provider in app.service().providers() {
         let name = provider.info.name;
         let up = f64::from(u8::from(provider.condition.is_reachable));
-        metrics::gauge!("provider_up", "provider" => name.clone()).set(up);
+        metrics::gauge!("sandyard_provider_up", "provider" => name.clone()).set(up);
         let calls = provider.condition.calls as f64;
-        metrics::gauge!("provider_calls", "provider" => name.clone()).set(calls);
+        metrics::gauge!("sandyard_provider_calls_in_progress", "provider" => name.clone())
+            .set(calls);
         counts.entry(name).or_default();
     }
     for (name, counts) in counts {
         for status in SandboxStatus::ALL {
             let count = counts.get(status.as_str()).copied().unwrap_or(0);
-            metrics::gauge!("provider_sandboxes", "provider" => name.clone(), "status" => status.as_str())
+            metrics::gauge!("sandyard_provider_sandboxes", "provider" => name.clone(), "status" => status.as_str())
                 .set(count as f64);
         }
     }

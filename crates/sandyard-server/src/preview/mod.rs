@@ -39,6 +39,7 @@ use crate::e2b::data::{self, DataPlane};
 use crate::forwarding::{self, dial};
 use crate::links::Links;
 use crate::listen::{Listener, Shutdown};
+use crate::middleware::access_log::note_sandbox;
 use crate::visibility::is_owner_disabled;
 use access::Verdict;
 use error_presenter::ErrorPresenter;
@@ -160,6 +161,9 @@ async fn find(
     address: &PreviewAddress,
 ) -> ServiceResult<Option<Sandbox>> {
     let sandbox = app.service().find_for_preview(&address.sandbox).await?;
+    if let Some(sandbox) = &sandbox {
+        note_sandbox(sandbox.id.as_str());
+    }
     if let Some(sandbox) = &sandbox
         && is_owner_disabled(app, sandbox).await?
         && !access::is_owner(app, &parts.headers, Some(sandbox)).await

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 #[error("`log.level` cannot be read: {0}")]
 pub struct LogError(#[from] tracing_subscriber::filter::ParseError);
 
-/// Sets the log up for this process; one that is set up already stays. Every request has a span with its id.
+/// Sets the log up for this process; one that is set up already stays.
 ///
 /// # Errors
 ///

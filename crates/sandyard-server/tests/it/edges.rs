@@ -244,9 +244,9 @@ async fn metrics_are_for_admins() {
     let answer = app.get(Actor::Admin, "/metrics").await;
     assert_eq!(answer.status, 200);
     for name in [
-        "sandboxes{status=\"running\"}",
-        "http_requests_total{",
-        "http_request_duration_seconds_bucket{",
+        "sandyard_sandboxes{status=\"running\"}",
+        "sandyard_http_requests_total{",
+        "sandyard_http_request_duration_seconds_bucket{",
     ] {
         assert!(answer.text.contains(name), "{name}: {}", answer.text);
     }

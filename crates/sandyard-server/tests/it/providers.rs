@@ -209,10 +209,10 @@ async fn metrics_count_by_provider() {
     app.post(Alice, "/sandboxes/create", body).await.ok();
     let text = app.get(Admin, "/metrics").await.text;
     for line in [
-        "provider_up{provider=\"docker\"} 1",
-        "provider_calls{provider=\"docker\"} 0",
-        "provider_sandboxes{provider=\"docker\",status=\"running\"}",
-        "provider_sandboxes{provider=\"embedded\",status=\"running\"}",
+        "sandyard_provider_up{provider=\"docker\"} 1",
+        "sandyard_provider_calls_in_progress{provider=\"docker\"} 0",
+        "sandyard_provider_sandboxes{provider=\"docker\",status=\"running\"}",
+        "sandyard_provider_sandboxes{provider=\"embedded\",status=\"running\"}",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

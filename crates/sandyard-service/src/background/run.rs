@@ -106,6 +106,9 @@ impl Service {
                 return;
             }
         };
+        let wanted: usize = targets.iter().map(|ready| ready.count).sum();
+        let name = provider.info().name.clone();
+        metrics::gauge!("sandyard_ready_sandboxes_wanted", "provider" => name).set(wanted as f64);
         let requested = tokio::time::timeout(READY_WITHIN, provider.keep_ready(&targets)).await;
         let name = &provider.info().name;
         match requested {

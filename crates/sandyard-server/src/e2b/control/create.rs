@@ -209,7 +209,7 @@ async fn create(
         }
         _ => error,
     })?;
-    audit::note_target(sandbox.id.as_str());
+    audit::note_sandbox(sandbox.id.as_str());
     let view = SandboxView::new(call, &sandbox)?;
     Ok((StatusCode::CREATED, Json(view)))
 }

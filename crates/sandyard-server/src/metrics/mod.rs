@@ -1,4 +1,7 @@
-//! The recorder of this process's metrics.
+//! The recorder of this process's metrics, the table of their families, and what is measured when somebody asks.
+
+mod families;
+pub(crate) mod host;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +30,8 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
                 "Another metrics recorder is installed in this process; /metrics stays empty"
             );
         }
+        families::describe();
+        host::note_start();
         handle
     })
 }
