@@ -324,6 +324,7 @@ mod tests {
             supervisor: Pid::INIT,
             tag: None,
             config: ProcessConfig::default(),
+            cwd: CString::default(),
             input: None,
             terminal: None,
             ring_bytes: FLOOR_BYTES,

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rustix::fs::{AtFlags, Gid, Mode, Uid};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use sandyard_wire::process::ProcessConfig;
 use sha2::{Digest as _, Sha256};
@@ -49,7 +50,8 @@ async fn start(
         .wake
         .clone()
         .ok_or("the descriptors of the event loop were not found")?;
-    let workspace = workspace(&setup.workspace, account, settings);
+    let workspace = workdir::common(settings, account)
+        .unwrap_or_else(|| workspace(&setup.workspace, account, settings));
     let config = ProcessConfig {
         cmd: "sandyard-tools".to_owned(),
         cwd: Some(workspace.to_string_lossy().into_owned()),
@@ -123,10 +125,20 @@ fn listen(port: u16) -> Option<OwnedFd> {
 
 /// The workspace folder: it is created for the user when it is missing, or another folder is used.
 fn workspace(workspace: &Path, account: &Account, settings: &Settings) -> PathBuf {
-    if let Some(common) = workdir::common(settings, account) {
-        return common;
+    if rustix::process::geteuid().is_root()
+        && rustix::fs::mkdir(workspace, Mode::from_raw_mode(0o775)).is_ok()
+    {
+        // Where the ids are not mapped, the agent stays the owner, and the tool server runs as the agent's user then.
+        let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+        let here = rustix::fs::CWD;
+        let _ = rustix::fs::chownat(
+            here,
+            workspace,
+            Some(uid),
+            Some(gid),
+            AtFlags::SYMLINK_NOFOLLOW,
+        );
     }
-    workdir::create(workspace, account);
     let candidates = [
         Some(workspace),
         settings.default_workdir.as_deref().map(Path::new),
