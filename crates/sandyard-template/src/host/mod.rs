@@ -138,6 +138,7 @@ impl Store {
             name: HOST_TEMPLATE.to_owned(),
             kind: Kind::Host,
             created_unix_ms: unix_ms(),
+            size_bytes: None,
             parts: manifest_parts,
             fingerprint: Some(fingerprint),
         };
