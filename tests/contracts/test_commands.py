@@ -41,8 +41,36 @@ def test_a_text_runs_in_a_login_shell_and_a_list_as_it_is(api, shared):
 
 def test_directory_environment_and_user_are_as_asked(api, shared):
     ran = api.run(shared, "echo $PWD $GIVEN $(id -un)", cwd="/tmp", env={"GIVEN": "value"}, user="root")
-    assert ran["stdout"] == "/tmp value root\n"
-    assert api.run(shared, "echo $PWD $(id -un)")["stdout"] == "/home/user user\n"
+    assert (ran["stdout"], ran["cwd"]) == ("/tmp value root\n", "/tmp")
+    ran = api.run(shared, "echo $PWD $(id -un)")
+    assert (ran["stdout"], ran["cwd"]) == ("/home/user user\n", "/home/user")
+    assert api.run(shared, "sleep 3000", background=True, cwd="/tmp")["cwd"] == "/tmp"
+
+
+def test_one_directory_for_commands_relative_paths_and_tools(api):
+    sandbox = api.create(env={"SANDYARD_WORKDIR": "/srv/work"})
+    ran = api.run(sandbox, "pwd; id -un; echo hi > by-command")
+    assert (ran["stdout"], ran["cwd"]) == ("/srv/work\nuser\n", "/srv/work")
+    api.write(sandbox, "by-path", "text")
+    assert api.read(sandbox, "by-command") == "hi\n"
+    assert api.run(sandbox, "cat /srv/work/by-path")["stdout"] == "text"
+    tool = {"tool": "run_command", "args": {"command": "ls"}}
+    reply = api.post(f"/p/{sandbox}/6060/mcp", tool)
+    assert "by-command" in reply.text and "by-path" in reply.text, describe_reply(reply)
+    assert api.run(sandbox, "echo ~")["stdout"] == "/home/user\n"
+
+
+def test_a_root_without_bash_has_sh(api):
+    sandbox = api.create()
+    # In this sandbox alone: the host's /usr is below a layer of its own.
+    api.run(sandbox, "rm /bin/bash", user="root")
+    assert api.run(sandbox, "echo $0 $((6*7))")["stdout"] == "/bin/sh 42\n"
+
+
+def test_apt_get_names_a_template_with_packages_of_its_own(api, shared):
+    for command in ("sudo apt-get install -y hello", "apt install hello"):
+        ran = api.run(shared, command)
+        assert ran["exit_code"] == 100 and "--template debian" in ran["stderr"], ran
 
 
 def test_a_time_out_is_408_and_ends_the_whole_tree(api, sandbox):

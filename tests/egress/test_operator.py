@@ -164,3 +164,28 @@ def test_a_proxy_that_is_down_is_a_failure_with_a_reason(world, data):
         proxy.__exit__()
         assert guest.curl(f"{world.good.https}/echo")["exit_code"] != 0
         assert guest.flow(verdict="failed", name="good.test")["reason"]
+
+
+# --- certificates and the directory of every sandbox
+
+
+def test_programs_trust_a_certificate_authority_of_the_operator(world, data):
+    url = f"{world.good.https}/echo"
+    python = f"python3 -c 'import urllib.request as u; u.urlopen(\"{url}\")'"
+    with sandbox_of(world, data) as guest:
+        assert guest.run(["curl", "-sS", url])["exit_code"] == 60
+        assert "CERTIFICATE_VERIFY_FAILED" in guest.run(python)["stderr"]
+    with sandbox_of(world, data, SANDBOX_CA_CERTIFICATES=str(world.authority.path)) as guest:
+        guest.output(["curl", "-sS", url])
+        guest.output(python)
+        assert world.authority.pem.split()[2] in guest.output("cat $NODE_EXTRA_CA_CERTS")
+
+
+def test_every_api_starts_in_the_operators_directory(world, data):
+    with sandbox_of(world, data, SANDBOX_WORKDIR="/srv/work") as guest:
+        assert guest.output("pwd") == "/srv/work\n"
+        execute = {"command": ["pwd"]}
+        ran = guest.api.ok("POST", f"/api/sandboxes/{guest.id}/execute", execute)
+        assert ran["stdout"] == "/srv/work\n"
+        container = guest.api.ok("GET", f"/api/sandboxes/{guest.id}")
+        assert container["workspace_path"] == "/srv/work"

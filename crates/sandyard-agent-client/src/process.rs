@@ -59,6 +59,8 @@ pub struct ProcessIdentity {
     pub has_terminal: Option<bool>,
     /// How many bytes of input it had been given when the stream began.
     pub input_offset: Option<u64>,
+    /// The directory in which it started.
+    pub cwd: Option<String>,
 }
 
 impl ProcessStream {
@@ -301,6 +303,9 @@ fn identity(headers: &HeaderMap) -> ProcessIdentity {
         unique_id: unique_id.and_then(|id| id.to_str().ok().map(str::to_owned)),
         has_terminal: number(headers, header::TERMINAL).map(|number| number != 0),
         input_offset: number(headers, header::INPUT_OFFSET),
+        cwd: headers
+            .get(header::CWD)
+            .and_then(|cwd| String::from_utf8(cwd.as_bytes().to_vec()).ok()),
     }
 }
 

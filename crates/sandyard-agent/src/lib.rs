@@ -51,6 +51,7 @@ mod state;
 mod tools;
 mod user;
 mod watch;
+mod workdir;
 
 pub use config::{
     AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressListeners, StartFiles,

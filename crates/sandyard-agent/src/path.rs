@@ -8,12 +8,13 @@ use sandyard_wire::ConnectError;
 
 use crate::settings::Settings;
 use crate::user::Account;
+use crate::workdir;
 
 /// Maximum length of a path in the kernel, including the final NUL.
 const PATH_MAX: usize = 4096;
 
-/// Turns a client's path into an absolute one: `~` is the user's home, relative paths start there, and an empty path is
-/// where commands start by default.
+/// Turns a client's path into an absolute one: `~` is the user's home, relative paths start there or in the sandbox's common
+/// directory, and an empty path is where commands start by default.
 pub(crate) fn resolve(
     path: &str,
     account: &Account,
@@ -26,11 +27,13 @@ pub(crate) fn resolve(
     let absolute = match path.strip_prefix('~') {
         Some("") => home.to_owned(),
         Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-        _ if path.is_empty() => settings
-            .default_workdir
-            .as_ref()
-            .map_or(home.to_owned(), PathBuf::from),
-        _ => home.join(path),
+        _ if path.is_empty() => workdir::common(settings, account)
+            .or_else(|| settings.default_workdir.as_ref().map(PathBuf::from))
+            .unwrap_or_else(|| home.to_owned()),
+        _ if path.starts_with('/') => PathBuf::from(path),
+        _ => workdir::common(settings, account)
+            .unwrap_or_else(|| home.to_owned())
+            .join(path),
     };
     let clean = normalise(&absolute);
     if clean.as_os_str().len() >= PATH_MAX {

@@ -154,6 +154,11 @@ impl DataDir {
         self.root.join("gateway/ca.pem")
     }
 
+    /// Certificates of the operator that sandboxes trust as well, written by the gateway.
+    pub(crate) fn sandbox_certificates(&self) -> PathBuf {
+        self.root.join("gateway/sandbox-ca.pem")
+    }
+
     /// The operator's settings.
     pub(crate) fn settings(&self) -> PathBuf {
         self.root.join("settings.json")

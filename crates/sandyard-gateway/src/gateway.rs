@@ -80,7 +80,7 @@ impl Gateway {
         let inner = Arc::new(Inner {
             dialer: Dialer::new(settings.proxy.as_deref(), environment, names.clone())?,
             names,
-            tls: Tls::open(&settings.folder, settings.trusted_ca.as_deref())?,
+            tls: Tls::open(&settings)?,
             recorder,
             flows: TaskTracker::new(),
             connections: Arc::new(Semaphore::new(max_connections)),
@@ -104,9 +104,10 @@ impl Gateway {
         Ok((gateway, flows))
     }
 
-    /// The authority's certificate in PEM. Sandboxes must trust it where the gateway changes requests.
-    pub fn authority_pem(&self) -> &str {
-        self.inner.tls.authority_pem()
+    /// The certificates that sandboxes must trust, in PEM: that of the authority, with which the gateway changes requests, and those of the
+    /// operator.
+    pub fn sandbox_pem(&self) -> &str {
+        self.inner.tls.sandbox_pem()
     }
 
     /// Attaches a sandbox, or changes its grant: flows that are no longer allowed end.

@@ -21,6 +21,8 @@ pub struct GatewaySettings {
     pub proxy: Option<String>,
     /// A PEM file of additional certificates to trust where the gateway itself uses TLS.
     pub trusted_ca: Option<PathBuf>,
+    /// A PEM file of certificates that sandboxes trust, and so does the gateway.
+    pub sandbox_ca: Option<PathBuf>,
     /// Limits of one sandbox.
     pub limits: FlowLimits,
     /// Maximum number of open connections of all sandboxes.
@@ -61,6 +63,7 @@ impl GatewaySettings {
             nameservers: Vec::new(),
             proxy: None,
             trusted_ca: None,
+            sandbox_ca: None,
             limits: FlowLimits::default(),
             max_connections: 16 * 1024,
         }

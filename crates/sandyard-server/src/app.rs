@@ -42,6 +42,8 @@ pub struct ServerSettings {
     pub mcp_port: u16,
     /// Tools that it lists for clients that do not say.
     pub mcp_tools: String,
+    /// Directory for the files of projects, where it is not `/workspace`.
+    pub workdir: Option<String>,
     /// Port of VS Code in every sandbox.
     pub vscode_port: u16,
     /// Whether credentials are asked for.
@@ -82,6 +84,7 @@ impl Default for ServerSettings {
             domain: "localhost".to_owned(),
             mcp_port: USUAL_MCP_PORT,
             mcp_tools: String::new(),
+            workdir: None,
             vscode_port: 9000,
             auth_mode: AuthMode::Auto,
             // A file of some size may come inside JSON through write-file.

@@ -104,6 +104,15 @@ pub struct TimeoutRequest {
     pub expiry: Option<Expiry>,
 }
 
+/// Changes of a sandbox; the default changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxChange {
+    /// The new alias; `Some(None)` removes it.
+    pub alias: Option<Option<String>>,
+    /// Labels to set, and to remove where there is no value.
+    pub metadata: BTreeMap<String, Option<String>>,
+}
+
 /// A secret to store, or to change if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRequest {
@@ -213,6 +222,8 @@ pub struct CommandOutput {
     pub exit_code: i32,
     /// Its process id inside the sandbox.
     pub pid: u32,
+    /// The directory in which it ran; none if the sandbox's agent does not report it.
+    pub cwd: Option<String>,
     /// How long it ran.
     pub duration: Duration,
     /// Accounts for the memory of `stdout` and `stderr`. Keep it as long as they exist.

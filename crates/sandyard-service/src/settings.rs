@@ -57,6 +57,8 @@ pub struct ServiceSettings {
     pub log_bytes_per_sandbox: u64,
     /// Most bytes of all command logs.
     pub log_bytes: u64,
+    /// The directory in which commands, relative paths, tools and terminals of every sandbox start; none for the defaults of each API.
+    pub workdir: Option<String>,
     /// The size of a volume, in bytes.
     pub volume_size_bytes: u64,
 }
@@ -99,6 +101,7 @@ impl Default for ServiceSettings {
             default_network: NetworkPolicy::default(),
             sealing_key: None,
             log_folder: None,
+            workdir: None,
             log_bytes_per_sandbox: 64 << 20,
             log_bytes: 4 << 30,
             volume_size_bytes: 1 << 30,

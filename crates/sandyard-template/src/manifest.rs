@@ -19,6 +19,9 @@ pub struct Template {
     pub kind: Kind,
     /// When it was made, in milliseconds since 1970.
     pub created_unix_ms: u64,
+    /// Bytes of file data in its layers. None for the host's programs, and for templates of older versions.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
     /// Mounts, parents before children.
     pub parts: Vec<Part>,
 }
@@ -66,6 +69,8 @@ pub(crate) struct Manifest {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) created_unix_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size_bytes: Option<u64>,
     pub(crate) parts: Vec<ManifestPart>,
     /// For the host template: the state of the host that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +138,7 @@ impl Manifest {
             name: self.name,
             kind: self.kind,
             created_unix_ms: self.created_unix_ms,
+            size_bytes: self.size_bytes,
             parts: self.parts.into_iter().map(part).collect(),
         }
     }

@@ -79,7 +79,8 @@ impl Store {
         let kind = Kind::Snapshot {
             base: base.name.clone(),
         };
-        let template = self.publish(name, kind, parts, new_layers, Replace::No)?;
+        let size_bytes = base.size_bytes.unwrap_or(0) + counts.done.bytes;
+        let template = self.publish(name, kind, parts, new_layers, size_bytes, Replace::No)?;
         Ok((template, counts))
     }
 }

@@ -169,6 +169,7 @@ impl Store {
         kind: Kind,
         parts: Vec<ManifestPart>,
         new_layers: Vec<NewLayer>,
+        size_bytes: u64,
         replace: Replace,
     ) -> Result<Template> {
         let manifest = Manifest {
@@ -176,6 +177,7 @@ impl Store {
             name: name.into(),
             kind,
             created_unix_ms: unix_ms(),
+            size_bytes: Some(size_bytes),
             parts,
             fingerprint: None,
         };

@@ -135,6 +135,8 @@ pub mod header {
     pub const PROCESS: &str = "sandyard-process";
     /// On the answers of `Start` and `Connect`: `1` when the process has a terminal, `0` when it has pipes.
     pub const TERMINAL: &str = "sandyard-terminal";
+    /// On the answers of `Start` and `Connect`: the directory in which the process started.
+    pub const CWD: &str = "sandyard-cwd";
     /// On a `Connect` request: `1` makes the caller the only source of input. Input streams opened before end with `aborted`
     /// and write nothing more.
     pub const TAKE_INPUT: &str = "sandyard-take-input";

@@ -11,6 +11,7 @@ use crate::egress::add_proxy_variables;
 use crate::path;
 use crate::settings::Settings;
 use crate::user::{self, Account, Accounts};
+use crate::workdir;
 
 /// The search path for programs unless the sandbox or the command sets another, after the user's own `~/.local/bin`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -50,12 +51,13 @@ impl Command {
         }
         let env = environment(config, account, settings);
         let search = env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-        let mut argv = vec![c_string(&config.cmd, "command")?];
+        let cmd = installed_shell(&config.cmd);
+        let mut argv = vec![c_string(cmd, "command")?];
         for argument in &config.args {
             argv.push(c_string(argument, "argument")?);
         }
         Ok(Self {
-            programs: programs(&config.cmd, search)?,
+            programs: programs(cmd, search)?,
             argv,
             cwd: path::to_c(&working_directory(config, account, settings)?)?,
             env: env
@@ -125,12 +127,24 @@ fn working_directory(
             )))
         };
     }
+    if let Some(common) = workdir::common(settings, account) {
+        return Ok(common);
+    }
     let fallback = [
         settings.default_workdir.as_deref().map(Path::new),
         Some(account.home.as_path()),
     ];
     let found = fallback.into_iter().flatten().find(|dir| dir.is_dir());
     Ok(found.unwrap_or(Path::new("/")).to_owned())
+}
+
+/// Clients start commands with bash. A template without it has the shell that every system has; the options `-l`, `-i` and `-c` are the
+/// same.
+fn installed_shell(cmd: &str) -> &str {
+    match cmd {
+        "/bin/bash" if !Path::new(cmd).exists() => "/bin/sh",
+        _ => cmd,
+    }
 }
 
 fn programs(cmd: &str, search: &str) -> Result<Vec<CString>, ConnectError> {

@@ -83,6 +83,7 @@ pub(crate) async fn launch(
         supervisor: supervisor.pid,
         tag: request.tag,
         config: request.process,
+        cwd: command.cwd.clone(),
         input: input.map_err(|error| no_resources(&error))?,
         terminal: ends.terminal,
         ring_bytes: settings.ring_bytes,

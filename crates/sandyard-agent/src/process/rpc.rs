@@ -195,6 +195,8 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     reader.is_recorder = call.headers().contains_key(routes::header::RETAIN);
     let name = is_relayed.then(|| reader.name());
     let unique_id = HeaderValue::try_from(&process.unique_id).ok();
+    // A name with a control character cannot be in a header.
+    let cwd = HeaderValue::from_bytes(process.cwd.as_bytes()).ok();
     let has_terminal = u64::from(process.is_terminal);
     let input_offset = process.input_state.bytes_written();
     let stream = EventStream::new(
@@ -219,6 +221,9 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
         reply
             .headers_mut()
             .insert(routes::header::PROCESS, unique_id);
+    }
+    if let Some(cwd) = cwd {
+        reply.headers_mut().insert(routes::header::CWD, cwd);
     }
     if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
         reply.headers_mut().insert(routes::header::READER, name);

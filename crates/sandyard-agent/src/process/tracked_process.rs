@@ -1,6 +1,7 @@
 //! One process, from its start until the agent forgets it.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -52,6 +53,7 @@ pub(super) struct NewProcess {
     pub(super) supervisor: Pid,
     pub(super) tag: Option<String>,
     pub(super) config: ProcessConfig,
+    pub(super) cwd: CString,
     pub(super) input: Option<Input>,
     pub(super) terminal: Option<OwnedFd>,
     pub(super) ring_bytes: usize,
@@ -71,6 +73,8 @@ pub(crate) struct Process {
     pub(super) tag: Option<String>,
     pub(super) is_terminal: bool,
     config: RefCell<ProcessConfig>,
+    /// Where it started.
+    pub(super) cwd: CString,
     pub(super) input: tokio::sync::Mutex<Option<Input>>,
     pub(super) input_state: InputState,
     terminal: RefCell<Option<OwnedFd>>,
@@ -105,6 +109,7 @@ impl Process {
             tag: new.tag,
             is_terminal: new.terminal.is_some(),
             config: RefCell::new(new.config),
+            cwd: new.cwd,
             input: tokio::sync::Mutex::new(new.input),
             input_state: InputState::default(),
             terminal: RefCell::new(new.terminal),
@@ -319,6 +324,7 @@ mod tests {
             supervisor: Pid::INIT,
             tag: None,
             config: ProcessConfig::default(),
+            cwd: CString::default(),
             input: None,
             terminal: None,
             ring_bytes: FLOOR_BYTES,

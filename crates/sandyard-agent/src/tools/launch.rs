@@ -19,6 +19,7 @@ use crate::settings::Settings;
 use crate::start::Log;
 use crate::state::Agent;
 use crate::user::{Account, Accounts};
+use crate::workdir;
 
 impl ToolServer {
     /// Starts the tool server and returns when it runs. The caller holds `starting`.
@@ -49,7 +50,8 @@ async fn start(
         .wake
         .clone()
         .ok_or("the descriptors of the event loop were not found")?;
-    let workspace = workspace(&setup.workspace, account, settings);
+    let workspace = workdir::common(settings, account)
+        .unwrap_or_else(|| workspace(&setup.workspace, account, settings));
     let config = ProcessConfig {
         cmd: "sandyard-tools".to_owned(),
         cwd: Some(workspace.to_string_lossy().into_owned()),

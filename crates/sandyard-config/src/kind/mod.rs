@@ -24,6 +24,8 @@ pub enum Kind {
     Path,
     /// A path of a file that must be there.
     File,
+    /// A path inside sandboxes, from their root.
+    AbsolutePath,
     /// A text with this minimum length in bytes.
     Key(usize),
     /// `on` or `off`.
@@ -85,6 +87,8 @@ impl Kind {
     pub(crate) fn parse(self, text: &str, providers: &[&str]) -> Result<Value, String> {
         match self {
             Self::Text | Self::Path | Self::File => printable(text),
+            Self::AbsolutePath if !text.starts_with('/') => Err("must begin with `/`".to_owned()),
+            Self::AbsolutePath => printable(text),
             Self::Key(min) => key(text, min),
             Self::Switch => number::switch(text),
             Self::Integer(min, max) => number::integer(text, min, max),
@@ -157,6 +161,7 @@ impl Kind {
             Self::Text => "text".to_owned(),
             Self::Path => "path".to_owned(),
             Self::File => "path of a file".to_owned(),
+            Self::AbsolutePath => "absolute path".to_owned(),
             Self::Key(min) => format!("text of at least {min} bytes"),
             Self::Switch => "`true` or `false`".to_owned(),
             Self::Integer(min, max) if max == u64::MAX => format!("number, {min} or more"),
@@ -244,5 +249,7 @@ mod tests {
     #[test]
     fn control_characters_have_no_place_in_texts() {
         assert!(Kind::Path.parse("/srv/\nx", &[]).is_err());
+        assert!(Kind::AbsolutePath.parse("/work", &[]).is_ok());
+        assert!(Kind::AbsolutePath.parse("work", &[]).is_err());
     }
 }

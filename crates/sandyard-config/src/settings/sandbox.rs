@@ -37,6 +37,10 @@ pub struct SandboxSettings {
     pub mcp_tools: String,
     /// Port of VS Code inside.
     pub code_server_port: u16,
+    /// Certificates that every sandbox trusts, in PEM.
+    pub ca_certificates: Option<PathBuf>,
+    /// Directory of commands, relative paths, tools and terminals; none for the defaults of each API.
+    pub workdir: Option<String>,
 }
 
 impl SandboxSettings {
@@ -79,6 +83,8 @@ impl SandboxSettings {
                 .unwrap_or_default()
                 .to_owned(),
             code_server_port: values.small("sandbox.code_server_port"),
+            ca_certificates: values.path("sandbox.ca_certificates"),
+            workdir: values.text("sandbox.workdir").map(str::to_owned),
             provider,
             providers,
             fallback,

@@ -74,5 +74,15 @@ pub(super) const SECTION: Section = Section {
             .default("9000")
             .doc("Port in `vscode_url`. The template must serve VS Code on this port (the template `agent` uses 9000).")
             .env(&["SANDBOX_CODE_SERVER_PORT"]),
+        Setting::new("sandbox.workdir", Kind::AbsolutePath)
+            .doc("Directory in which commands and terminals start and from which relative paths lead, the same for every API and the tools. It is \
+             created if it is missing. Applies to new sandboxes of the providers `embedded` and `docker`; a create request can set another one with the variable `SANDYARD_WORKDIR`.")
+            .when_unset("the user's home; `/workspace` for tools and the Docker-style API")
+            .example("/workspace"),
+        Setting::new("sandbox.ca_certificates", Kind::File)
+            .doc("Path of a PEM file with certificate authorities that programs in every sandbox trust, such as that of a company whose proxy inspects TLS. \
+             The gateway trusts them as well. Applies to sandboxes that start after a restart of the server, of the providers `embedded` and `docker`.")
+            .when_unset("only those of the template, and the gateway's")
+            .example("/etc/sandyard/tls/company-ca.pem"),
     ],
 };

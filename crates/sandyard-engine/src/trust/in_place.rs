@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::TrustRecord;
-use super::certificate::Certificate;
+use super::certificates::Certificates;
 use super::plan::{BUNDLES, CERTIFICATES, LOCAL, LOCAL_NAME, POLICIES, POLICY_NAME};
 use super::{BUNDLE, GATEWAY_CERTIFICATE};
 use crate::error::Result;
@@ -15,32 +15,32 @@ use crate::sys::OperationExt;
 /// Longer than any list.
 const MOST_LIST_BYTES: u64 = 4 << 20;
 
-/// Adds the certificate in the file `from` to what `root` trusts. `None`: there is no such file, or the root has no `/etc`.
+/// Adds the certificates in the file `from` to what `root` trusts. `None`: there is no such file, or the root has no `/etc`.
 ///
-/// May be done again, with another certificate too: both are trusted then.
+/// May be done again, with others too: all are trusted then.
 pub(crate) fn trust_in_place(root: &Path, from: &Path) -> Result<Option<TrustRecord>> {
-    let Some(certificate) = Certificate::read(from)? else {
+    let Some(certificates) = Certificates::read(from)? else {
         return Ok(None);
     };
     let inside = |path: &str| root.join(path.trim_start_matches('/'));
     if !inside("/etc").is_dir() {
         return Ok(None);
     }
-    let pem = certificate.pem();
+    let pem = &certificates.pem();
     let lists: Vec<PathBuf> = BUNDLES
         .map(inside)
         .into_iter()
         .filter(|path| path.is_file())
         .collect();
     for list in &lists {
-        add(list, pem).operation("add to", list.display())?;
+        add(list, &certificates).operation("add to", list.display())?;
     }
     let folder = inside(CERTIFICATES);
     fs::create_dir_all(&folder).operation("make", folder.display())?;
     write(&inside(GATEWAY_CERTIFICATE), pem).operation("write", GATEWAY_CERTIFICATE)?;
-    if let Some(hash) = certificate.subject_hash() {
+    for (hash, index) in certificates.hashes() {
         let path = folder.join(format!("{hash}.0"));
-        write(&path, pem).operation("write", path.display())?;
+        write(&path, certificates.single(index)).operation("write", path.display())?;
     }
     // What variables name, wherever this system has its list.
     let default_path = inside(BUNDLE);
@@ -61,7 +61,7 @@ pub(crate) fn trust_in_place(root: &Path, from: &Path) -> Result<Option<TrustRec
         }
         made.operation("make", folder.display())?;
         let policy = folder.join(POLICY_NAME);
-        write(&policy, certificate.policy()).operation("write", policy.display())?;
+        write(&policy, certificates.policy()).operation("write", policy.display())?;
     }
     Ok(Some(TrustRecord {
         layer: String::new(),
@@ -76,19 +76,14 @@ fn is_blocked(error: &io::Error) -> bool {
 }
 
 /// Adds to a list that may hold it already.
-fn add(list: &Path, pem: &str) -> io::Result<()> {
-    let text = read(list)?;
-    let own_pem = pem.as_bytes();
-    if text.windows(own_pem.len()).any(|part| part == own_pem) {
+fn add(list: &Path, certificates: &Certificates) -> io::Result<()> {
+    let missing = certificates.missing_in(&read(list)?);
+    if missing.is_empty() {
         return Ok(());
     }
-    let gap: &[u8] = match text.last() {
-        Some(b'\n') | None => b"",
-        Some(_) => b"\n",
-    };
     // Written as it is, at its place: it may be a mount of its own.
     let mut file = OpenOptions::new().append(true).open(list)?;
-    file.write_all(&[gap, own_pem].concat())
+    file.write_all(&missing)
 }
 
 fn read(list: &Path) -> io::Result<Vec<u8>> {

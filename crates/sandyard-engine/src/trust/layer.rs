@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sandyard_template::{Folder, Owners};
 
-use super::certificate::Certificate;
+use super::certificates::Certificates;
 use super::plan::{List, NewFile, Plan, Text};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
@@ -32,20 +32,20 @@ pub(super) fn make(
     data: &DataDir,
     folder: &Path,
     plan: &Plan,
-    certificate: &Certificate,
+    certificates: &Certificates,
     owners: Owners,
 ) -> Result<()> {
     let aside = data
         .trust()
         .join(format!("{UNFINISHED}{}", random::token()?));
-    let made = fill(&aside, plan, certificate, owners)
+    let made = fill(&aside, plan, certificates, owners)
         .and_then(|()| Ok(put_in_place(&aside, folder).operation("make", folder.display())?));
     // Gone, unless something failed or somebody was quicker.
     let _ = sandyard_template::remove_tree(&aside);
     made
 }
 
-fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) -> Result<()> {
+fn fill(aside: &Path, plan: &Plan, certificates: &Certificates, owners: Owners) -> Result<()> {
     let root = tree(aside);
     for folder in [aside, &root] {
         make_folder(folder).operation("make", folder.display())?;
@@ -53,12 +53,13 @@ fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) ->
     let lists: Vec<Vec<u8>> = plan
         .lists
         .iter()
-        .map(|list| added(list, certificate))
+        .map(|list| added(list, certificates))
         .collect::<Result<_>>()?;
-    let policy = certificate.policy();
+    let (pem, policy) = (certificates.pem(), certificates.policy());
     for file in &plan.files {
         let text = match file.text {
-            Text::Certificate => certificate.pem().as_bytes(),
+            Text::Certificates => pem.as_bytes(),
+            Text::Single(index) => certificates.single(index).as_bytes(),
             Text::List(index) => &lists[index][..],
             Text::Policy => policy.as_bytes(),
         };
@@ -74,22 +75,16 @@ fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) ->
     Ok(())
 }
 
-/// The template's list and our certificate, which it may hold already: from a sandbox that made it anew.
-fn added(list: &List, certificate: &Certificate) -> Result<Vec<u8>> {
+/// The template's list and our certificates, which it may hold already: from a sandbox that made it anew.
+fn added(list: &List, certificates: &Certificates) -> Result<Vec<u8>> {
     let read = list.file.read(MOST_LIST_BYTES);
     let text = read.map_err(|error| EngineError::template("reading certificates", &error))?;
     let Some(mut text) = text else {
         let message = "the template's list of certificates is longer than 4 MiB";
         return Err(EngineError::new(ErrorKind::Invalid, message));
     };
-    let own_pem = certificate.pem().as_bytes();
-    if text.windows(own_pem.len()).any(|part| part == own_pem) {
-        return Ok(text);
-    }
-    if !text.ends_with(b"\n") && !text.is_empty() {
-        text.push(b'\n');
-    }
-    text.extend(own_pem);
+    let missing = certificates.missing_in(&text);
+    text.extend(missing);
     Ok(text)
 }
 

@@ -1,7 +1,8 @@
 //! Making the programs of a sandbox trust the gateway, which ends TLS for hosts whose requests it changes.
 //!
-//! The gateway keeps its certificate in the data directory. Every template gets one more read-only layer on top of the part
-//! that holds `/etc/ssl/certs`, with that certificate in it and behind the template's own list:
+//! The gateway keeps its certificate in the data directory, and beside it those that the operator wants sandboxes to trust. Every
+//! template gets one more read-only layer on top of the part that holds `/etc/ssl/certs`, with these certificates in it and
+//! behind the template's own list:
 //!
 //! ```text
 //! /etc/ssl/certs/ca-certificates.crt       the template's list, if it has one, and ours; likewise lists at other usual places
@@ -13,7 +14,7 @@
 //! The layer is put on when a sandbox starts and is part of no template: no snapshot holds it, no diff shows it. It is made
 //! once for what it is made of, and kept in `<data>/trust/<name>/tree`.
 
-mod certificate;
+mod certificates;
 mod der;
 mod in_place;
 mod layer;
@@ -39,12 +40,12 @@ use crate::sys::lock::Lock;
 pub(crate) use in_place::trust_in_place;
 pub(crate) use sweep::sweep;
 
-use certificate::Certificate;
+use certificates::Certificates;
 use plan::Plan;
 
 /// The list of everybody who is trusted, as most programs know it.
 const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Our certificate alone.
+/// Our certificates alone.
 const GATEWAY_CERTIFICATE: &str = "/etc/ssl/certs/sandyard-gateway.pem";
 
 /// What a sandbox was given, as its record says.
@@ -71,16 +72,16 @@ impl Trust {
         template: &Template,
         owners: Owners,
     ) -> Result<Option<Self>> {
-        let Some(certificate) = Certificate::read(&data.gateway_certificate())? else {
+        let Some(certificates) = Certificates::of(data)? else {
             return Ok(None);
         };
-        let Some(plan) = Plan::draw(template, &certificate)? else {
+        let Some(plan) = Plan::draw(template, &certificates)? else {
             return Ok(None);
         };
-        let name = plan.name(&certificate);
+        let name = plan.name(&certificates);
         let folder = data.trust().join(&name);
         if !is_there(data, &folder)? {
-            layer::make(data, &folder, &plan, &certificate, owners)?;
+            layer::make(data, &folder, &plan, &certificates, owners)?;
         }
         Ok(Some(Self {
             record: TrustRecord {
@@ -107,14 +108,10 @@ impl Trust {
     }
 }
 
-/// Tells one certificate from another; empty when there is none.
+/// Tells these certificates from others; empty when there are none.
 pub(crate) fn fingerprint(data: &DataDir) -> String {
-    let certificate = Certificate::read(&data.gateway_certificate());
-    certificate
-        .ok()
-        .flatten()
-        .map(|certificate| certificate.fingerprint())
-        .unwrap_or_default()
+    let certificates = Certificates::of(data).ok().flatten();
+    certificates.map_or_else(String::new, |certificates| certificates.fingerprint())
 }
 
 /// Variables for programs that do not look at the system's list, unless told to.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sandyard_template::{Entry, Folder, LayerFile, ResolvedPath, Template, TemplateLookup};
 use sha2::{Digest, Sha256};
 
-use super::certificate::Certificate;
+use super::certificates::Certificates;
 use super::{BUNDLE, GATEWAY_CERTIFICATE};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::random;
@@ -72,17 +72,19 @@ pub(super) struct NewFile {
 /// The content of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
-    /// Our certificate.
-    Certificate,
-    /// This one of the template's lists, and our certificate behind it.
+    /// Our certificates.
+    Certificates,
+    /// This one of them.
+    Single(usize),
+    /// This one of the template's lists, and our certificates behind it.
     List(usize),
-    /// The policy by which browsers trust it.
+    /// The policy by which browsers trust them.
     Policy,
 }
 
 impl Plan {
     /// Reads the template. `None`: it has no `/etc`.
-    pub(super) fn draw(template: &Template, certificate: &Certificate) -> Result<Option<Self>> {
+    pub(super) fn draw(template: &Template, certificates: &Certificates) -> Result<Option<Self>> {
         let mut lookup = TemplateLookup::new(template);
         if !is_folder(find(&mut lookup, "/etc")?.as_ref()) {
             return Ok(None);
@@ -98,9 +100,9 @@ impl Plan {
             lists,
             files: Vec::new(),
         };
-        plan.add(&folder, name_of(GATEWAY_CERTIFICATE), Text::Certificate);
-        if let Some(hash) = certificate.subject_hash() {
-            plan.add(&folder, &format!("{hash}.0"), Text::Certificate);
+        plan.add(&folder, name_of(GATEWAY_CERTIFICATE), Text::Certificates);
+        for (hash, index) in certificates.hashes() {
+            plan.add(&folder, &format!("{hash}.0"), Text::Single(index));
         }
         plan.add_lists(&folder);
         // In every template: a browser may be installed later.
@@ -110,7 +112,7 @@ impl Plan {
         let usr = find(&mut lookup, "/usr")?;
         let is_ours = usr.as_ref().is_some_and(|usr| usr.part == plan.part);
         if is_ours && is_folder(usr.as_ref()) {
-            plan.add_if_here(find(&mut lookup, LOCAL)?, LOCAL_NAME, Text::Certificate);
+            plan.add_if_here(find(&mut lookup, LOCAL)?, LOCAL_NAME, Text::Certificates);
         }
         Ok(Some(plan))
     }
@@ -162,14 +164,14 @@ impl Plan {
     }
 
     /// The layer's name: a hash of all that it is made of.
-    pub(super) fn name(&self, certificate: &Certificate) -> String {
+    pub(super) fn name(&self, certificates: &Certificates) -> String {
         let mut hash = Sha256::new();
         let mut put = |bytes: &[u8]| {
             hash.update((bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         };
         put(&[GENERATION]);
-        put(certificate.pem().as_bytes());
+        put(certificates.pem().as_bytes());
         put(self.target.as_os_str().as_encoded_bytes());
         for list in &self.lists {
             list.file
@@ -180,8 +182,10 @@ impl Plan {
         for file in &self.files {
             put(file.path.as_os_str().as_encoded_bytes());
             put(&[match file.text {
-                Text::Certificate => u8::MAX,
+                Text::Certificates => u8::MAX,
                 Text::Policy => u8::MAX - 1,
+                // Its path tells which.
+                Text::Single(_) => u8::MAX - 2,
                 Text::List(index) => index as u8,
             }]);
             for folder in &file.folders {

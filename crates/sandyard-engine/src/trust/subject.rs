@@ -71,7 +71,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::trust::certificate::Certificate;
+    use crate::trust::certificates::Certificates;
 
     /// Made with `openssl req -x509 -newkey ed25519 -subj "/O=Sandyard/CN=Sandyard gateway"`, and what `openssl x509 -hash`
     /// says.
@@ -81,8 +81,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ca.pem");
         std::fs::write(&path, pem).expect("write");
-        let certificate = Certificate::read(&path).expect("read").expect("there");
-        certificate.subject_hash()
+        let certificates = Certificates::read(&path).expect("read").expect("there");
+        certificates.hashes().into_keys().next()
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sandyard_template::{Kind, Owners, Part, Template};
 use super::*;
 
 const CERTIFICATE: &str = include_str!("test_certificate.pem");
+const COMPANY: &str = include_str!("../../tests/it/other.pem");
 const HASHED: &str = "etc/ssl/certs/f7ebe0a2.0";
 
 struct TestEnv {
@@ -50,6 +51,7 @@ impl TestEnv {
             name: "t".into(),
             kind: Kind::Imported,
             created_unix_ms: 0,
+            size_bytes: None,
             parts,
         }
     }
@@ -146,6 +148,32 @@ fn a_list_is_kept_and_added_to() {
     fs::remove_file(env.data.gateway_certificate()).expect("remove");
     assert!(env.prepare(&template).is_none());
     assert_ne!(fingerprint(&env.data), before);
+}
+
+#[test]
+fn certificates_of_the_operator_are_trusted_too() {
+    let env = TestEnv::new();
+    let template = env.template(&[(DEFAULT_PATH, "theirs\n")]);
+    let before = fingerprint(&env.data);
+    let company = format!("# Company\n{COMPANY}{CERTIFICATE}");
+    fs::write(env.data.sandbox_certificates(), company).expect("write");
+    assert_ne!(fingerprint(&env.data), before);
+    let trust = env.prepare(&template).expect("a layer");
+    let files: std::collections::BTreeMap<_, _> = files(&trust.tree).into_iter().collect();
+    assert_eq!(
+        files[DEFAULT_PATH],
+        format!("theirs\n{CERTIFICATE}{COMPANY}")
+    );
+    assert_eq!(
+        files["etc/ssl/certs/sandyard-gateway.pem"],
+        format!("{CERTIFICATE}{COMPANY}")
+    );
+    assert_eq!(files[HASHED], CERTIFICATE);
+    let hashed = files.iter().filter(|(path, _)| path.ends_with(".0"));
+    assert_eq!(hashed.filter(|(_, text)| *text == COMPANY).count(), 1);
+    let policy = &files["etc/chromium/policies/managed/00-sandyard-gateway.json"];
+    let policy: serde_json::Value = serde_json::from_str(policy).expect("JSON");
+    assert_eq!(policy["CACertificates"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]

@@ -57,11 +57,6 @@ impl Certificates {
         })
     }
 
-    /// The authority's certificate, in PEM.
-    pub(super) fn authority_pem(&self) -> &str {
-        self.authority.certificate_pem()
-    }
-
     /// The certificate for a host name or an IP address.
     pub(super) fn of(&self, name: &str) -> Result<Arc<CertifiedKey>, AuthorityError> {
         let now_ms = Clock::System.now_ms();

@@ -5,6 +5,7 @@
 //! | `encrypted`, `plain` | requests over TLS, and without |
 //! | `certificates` | certificates that the installation's own authority signs for programs |
 //! | `trust`, `tls` | trusted roots; TLS with both sides |
+//! | `sandbox_ca` | certificates of the operator that sandboxes trust |
 //! | `connection`, `versions`, `upstream`, `state` | a program's connection and the one to the remote side |
 //! | `exchange`, `host`, `request_target`, `answer` | one request: checked, changed, forwarded, or refused |
 //! | `request_changes`, `replace` | headers that rules set, and secrets in place of placeholders |
@@ -29,6 +30,7 @@ mod replace;
 mod replace_stream;
 mod request_changes;
 mod request_target;
+mod sandbox_ca;
 mod state;
 #[cfg(test)]
 mod tests;

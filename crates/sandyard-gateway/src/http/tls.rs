@@ -1,7 +1,6 @@
 //! TLS with both sides.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +17,10 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake, TlsConnector, client};
 
 use super::certificates::Certificates;
+use super::sandbox_ca;
 use super::trust::Trust;
 use super::versions::Protocol;
-use crate::settings::GatewayError;
+use crate::settings::{GatewayError, GatewaySettings};
 
 /// Time limit of a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
@@ -31,14 +31,17 @@ pub(crate) struct Tls(Arc<Inner>);
 
 struct Inner {
     certificates: Certificates,
+    /// The authority's certificate and those of the operator.
+    sandbox_pem: String,
     trust: Trust,
     /// Settings for programs, without a certificate.
     server: ServerConfig,
 }
 
 impl Tls {
-    /// Opens the authority in a folder, created when missing, and reads the trusted roots.
-    pub(crate) fn open(folder: &Path, trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
+    /// Opens the authority in its folder, created when missing, and reads the trusted roots.
+    pub(crate) fn open(settings: &GatewaySettings) -> Result<Self, GatewayError> {
+        let folder = &settings.folder;
         let now_ms = Clock::System.now_ms();
         let spec = AuthoritySpec {
             common_name: None,
@@ -46,16 +49,19 @@ impl Tls {
             made_ms: now_ms,
         };
         let authority = Authority::open(folder, spec, now_ms)?;
+        let sandbox_ca = settings.sandbox_ca.as_deref();
+        let pem = sandbox_ca::install(folder, sandbox_ca)?;
         Ok(Self(Arc::new(Inner {
+            sandbox_pem: format!("{}{pem}", authority.certificate_pem()),
             certificates: Certificates::new(authority)?,
-            trust: Trust::open(trusted_ca)?,
+            trust: Trust::open([settings.trusted_ca.as_deref(), sandbox_ca])?,
             server: server_config(),
         })))
     }
 
-    /// The authority's certificate, in PEM.
-    pub(crate) fn authority_pem(&self) -> &str {
-        self.0.certificates.authority_pem()
+    /// The certificates that sandboxes must trust, in PEM: the authority's, then those of the operator.
+    pub(crate) fn sandbox_pem(&self) -> &str {
+        &self.0.sandbox_pem
     }
 
     /// Reads a program's hello.

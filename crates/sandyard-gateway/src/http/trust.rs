@@ -18,9 +18,11 @@ pub(super) struct Trust {
 
 impl Trust {
     /// Reads the roots. A host without any is no error: it may never need one.
-    pub(super) fn open(trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
+    pub(super) fn open<'a>(
+        files: impl IntoIterator<Item = Option<&'a Path>>,
+    ) -> Result<Self, GatewayError> {
         let mut roots = roots::host_roots();
-        if let Some(path) = trusted_ca {
+        for path in files.into_iter().flatten() {
             let failed = |source| GatewayError::File {
                 path: path.to_owned(),
                 source,

@@ -171,10 +171,7 @@ impl Docker {
     #[must_use]
     pub fn with_gateway(mut self, gateway: Gateway, flows: mpsc::Receiver<Flow>) -> Self {
         // Set once, before any container is created.
-        let _ = self
-            .shared
-            .authority
-            .set(gateway.authority_pem().to_owned());
+        let _ = self.shared.authority.set(gateway.sandbox_pem().to_owned());
         self.gateway = Some(gateway);
         self.flows = Mutex::new(Some(flows));
         // Uploads the program in advance, with the certificate. The first create waits for the rest of it.

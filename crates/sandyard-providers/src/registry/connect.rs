@@ -75,6 +75,7 @@ impl ConnectContext<'_> {
             nameservers: gateway.nameservers.clone(),
             proxy: gateway.proxy.as_ref().map(|url| url.expose().to_owned()),
             trusted_ca: gateway.trusted_ca.clone(),
+            sandbox_ca: self.settings.sandbox.ca_certificates.clone(),
             limits: FlowLimits {
                 connections: gateway.max_connections,
                 connections_per_second: gateway.connections_per_second,

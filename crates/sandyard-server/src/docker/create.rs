@@ -150,7 +150,7 @@ pub(crate) async fn create_container(
     }
     let service = call.service();
     let sandbox = service.with_template_label(&call.caller, sandbox).await?;
-    Ok(Json(sandbox.into()))
+    Ok(Json(Container::new(&call, sandbox)))
 }
 
 async fn make_workspace(call: &Call, sandbox: &Sandbox) -> ApiResult<()> {

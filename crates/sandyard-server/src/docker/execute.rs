@@ -5,7 +5,6 @@ use std::sync::Arc;
 use sandyard_core::SandboxStatus;
 use sandyard_service::{Command, RunRequest};
 
-use super::view::WORKSPACE;
 use super::workspace;
 use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
 use crate::prelude::*;
@@ -17,7 +16,7 @@ pub(crate) struct Execute {
     /// Program and arguments.
     #[schema(schema_with = argv_schema)]
     command: Vec<String>,
-    /// Working directory (default `/workspace`).
+    /// Working directory (default `/workspace`, or the operator's `sandbox.workdir`).
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     workdir: Option<String>,
 }
@@ -51,7 +50,8 @@ pub(crate) async fn execute_in_container(
     Body(request): Body<Execute>,
 ) -> ApiResult<Response> {
     let command = argv(request.command)?;
-    let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
+    let workspace = workspace::path(&call);
+    let workdir = request.workdir.unwrap_or_else(|| workspace.to_owned());
     bounds::path("workdir", &workdir)?;
     let sandbox = call.inspect(&name.id).await?;
     // In this dialect a stopped sandbox stays stopped; a paused one wakes as everywhere.
@@ -63,7 +63,7 @@ pub(crate) async fn execute_in_container(
         .hint("POST /api/sandboxes/{id}/start starts it"));
     }
     let live = call.live(sandbox.id.as_str()).await?;
-    if workdir.starts_with(WORKSPACE) {
+    if workdir.starts_with(workspace) {
         workspace::ensure(&call, &live).await?;
     }
     let run_request = RunRequest {

@@ -41,8 +41,11 @@ pub(crate) async fn list_containers(
     let page = call.service().list(&call.caller, filter).await?;
     let service = call.service();
     let sandboxes = service.with_template_labels(&call.caller, page.items);
+    let sandboxes = sandboxes.await?.into_iter();
     Ok(Json(
-        sandboxes.await?.into_iter().map(Container::from).collect(),
+        sandboxes
+            .map(|sandbox| Container::new(&call, sandbox))
+            .collect(),
     ))
 }
 
@@ -61,5 +64,5 @@ pub(crate) async fn get_container(call: Call, name: SandboxName) -> Reply<Contai
     }
     let service = call.service();
     let sandbox = service.with_template_label(&call.caller, sandbox).await?;
-    Ok(Json(sandbox.into()))
+    Ok(Json(Container::new(&call, sandbox)))
 }

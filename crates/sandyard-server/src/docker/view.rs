@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::workspace;
 use crate::prelude::*;
 
 use sandyard_core::SandboxStatus;
 use sandyard_core::size::Size;
 use sandyard_service::Sandbox;
-
-/// Directory of the files of a project.
-pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// Status of a sandbox in the Docker style: `stopped` covers paused sandboxes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -64,15 +62,15 @@ pub(crate) struct Container {
     /// Time at which the sandbox was created (RFC 3339).
     created_at: String,
     /// Directory inside the sandbox for the files of the project.
-    workspace_path: &'static str,
+    workspace_path: String,
     /// Ports named in the request: port inside to port outside.
     ports: BTreeMap<String, String>,
     /// Resource limits of the sandbox.
     resource_limits: ResourceLimits,
 }
 
-impl From<Sandbox> for Container {
-    fn from(sandbox: Sandbox) -> Self {
+impl Container {
+    pub(crate) fn new(call: &Call, sandbox: Sandbox) -> Self {
         Self {
             sandbox_id: sandbox.id.to_string(),
             container_id: sandbox.provider_id,
@@ -81,7 +79,7 @@ impl From<Sandbox> for Container {
             provider: sandbox.provider,
             status: sandbox.status.into(),
             created_at: iso(sandbox.created_ms),
-            workspace_path: WORKSPACE,
+            workspace_path: workspace::path(call).to_owned(),
             ports: sandbox.ports,
             resource_limits: ResourceLimits {
                 memory: Size(sandbox.limits.memory_bytes).to_string(),

@@ -27,7 +27,7 @@ pub(crate) struct RunCommand {
     /// server then kills the command with all its children.
     #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
-    /// Working directory. Default: the user's home directory.
+    /// Working directory. Default: the user's home directory, or the operator's `sandbox.workdir`.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
     /// Environment variables added to the sandbox's.
@@ -70,6 +70,8 @@ pub(crate) struct RunReply {
     truncated: bool,
     /// Process ID of the command inside the sandbox.
     process_id: u32,
+    /// Directory in which the command started; null if the provider does not report it.
+    cwd: Option<String>,
     /// Summary of the result for people.
     message: String,
 }
@@ -89,6 +91,7 @@ fn reply(output: CommandOutput) -> Response {
         .text("stderr", &[&stderr])
         .field("truncated", output.is_truncated)
         .field("process_id", output.pid)
+        .field("cwd", output.cwd)
         .field("message", message)
         .into_response(output.memory)
 }
@@ -130,7 +133,7 @@ pub(crate) async fn run_command(
         return Ok(reply(output));
     }
     let service = call.service();
-    let pid = service.start_command(&call.caller, &live, request).await?;
+    let (pid, cwd) = service.start_command(&call.caller, &live, request).await?;
     Ok(Json(RunReply {
         success: true,
         output: String::new(),
@@ -139,6 +142,7 @@ pub(crate) async fn run_command(
         stderr: String::new(),
         truncated: false,
         process_id: pid,
+        cwd,
         message: format!("Command runs in the background as process {pid}"),
     })
     .into_response())

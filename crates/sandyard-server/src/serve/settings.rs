@@ -24,6 +24,7 @@ pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
         domain: settings.server.domain.clone(),
         mcp_port: settings.sandbox.mcp_port,
         mcp_tools: settings.sandbox.mcp_tools.clone(),
+        workdir: settings.sandbox.workdir.clone(),
         vscode_port: settings.sandbox.code_server_port,
         // An open server has loopback listeners only, so one answer is good for all of them.
         auth_mode: if is_any_open {
@@ -75,6 +76,7 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         max_command_timeout: lifecycle.max_command_timeout,
         orphan_grace: lifecycle.orphan_grace,
         history: lifecycle.history_retention,
+        workdir: settings.sandbox.workdir.clone(),
         log_folder: Some(settings.data_dir.join("logs")),
         log_bytes_per_sandbox: settings.logs.max_per_sandbox,
         log_bytes: settings.logs.max_total,

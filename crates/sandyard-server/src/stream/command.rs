@@ -1,6 +1,6 @@
 //! A command's output as server-sent events.
 //!
-//! `start {pid}`, then `stdout {text}` and `stderr {text}` as they come, then `exit {exit_code, duration_ms}` or
+//! `start {pid, cwd}`, then `stdout {text}` and `stderr {text}` as they come, then `exit {exit_code, duration_ms}` or
 //! `error {code, detail}`. When the client disconnects, the command is killed, unless it asked for `detach`.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +36,7 @@ pub(super) struct RunBody {
     /// Shell command, or program and arguments.
     #[schema(schema_with = command_schema)]
     command: CommandText,
-    /// Working directory. Default: the user's home directory.
+    /// Working directory. Default: the user's home directory, or the operator's `sandbox.workdir`.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
     /// Environment variables added to the sandbox's.
@@ -52,8 +52,8 @@ pub(super) struct RunBody {
     detach: Option<bool>,
 }
 
-/// Command to run with streamed output, and the sandbox to run it in. It has the fields of [`RunBody`]: unknown fields of a flattened
-/// type are not noticed.
+/// Command to run with streamed output, and the sandbox to run it in.
+// It repeats the fields of `RunBody`, because unknown fields beside a flattened type are not noticed.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunStreamBody {
     /// Sandbox to run the command in.
@@ -62,7 +62,7 @@ pub(super) struct RunStreamBody {
     /// Shell command, or program and arguments.
     #[schema(schema_with = command_schema)]
     command: CommandText,
-    /// Working directory. Default: the user's home directory.
+    /// Working directory. Default: the user's home directory, or the operator's `sandbox.workdir`.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
     /// Environment variables added to the sandbox's.
@@ -105,7 +105,7 @@ impl RunBody {
 
 /// Run a command and stream its output
 ///
-/// Runs a command and sends its output as server-sent events while it runs: `start` with the process ID, `stdout` and
+/// Runs a command and sends its output as server-sent events while it runs: `start` with the process ID and the directory, `stdout` and
 /// `stderr` with text, and `exit` with the exit code, or `error`. When the client disconnects, the command is killed,
 /// unless `detach` is set.
 #[utoipa::path(
@@ -183,7 +183,10 @@ fn events_of(
     started_at: Instant,
     shutdown: Shutdown,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-    let start = sse::event("start", &json!({"pid": child.pid()}));
+    let start = sse::event(
+        "start",
+        &json!({"pid": child.pid(), "cwd": child.identity().cwd}),
+    );
     let events = CommandEvents {
         child,
         started_at,

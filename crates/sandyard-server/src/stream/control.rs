@@ -162,6 +162,7 @@ pub(super) mod messages {
             "pid": child.pid(),
             "process": identity.unique_id,
             "tty": identity.has_terminal,
+            "cwd": identity.cwd,
             "output_offset": child.output_offset(),
             "input_offset": identity.input_offset,
         })

@@ -32,7 +32,7 @@ pub(super) struct PtyQuery {
     /// Command to run by `bash -lc`. Default: a login shell.
     #[param(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     command: Option<String>,
-    /// Working directory. Default: the user's home directory.
+    /// Working directory. Default: the user's home directory, or the operator's `sandbox.workdir`.
     #[param(min_length = 1, max_length = 1024, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
     /// User inside the sandbox who runs the shell. Default: the sandbox's default user.

@@ -7,6 +7,7 @@ use sandyard_agent_client::wire::process::{
     ProcessConfig, ProcessSelector, Pty, PtySize, Signal, StartRequest,
 };
 use sandyard_agent_client::{AgentClient, ProcessStream, StartOptions};
+use sandyard_core::time_span::readable;
 use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_store::model::Sandbox;
 use serde_json::json;
@@ -41,9 +42,9 @@ impl Service {
             return Ok(timeout);
         }
         let problem = format!(
-            "`timeout` of a command in the foreground must be at most {} s (got {} s)",
-            max.as_secs(),
-            timeout.as_secs()
+            "`timeout` of a command in the foreground must be at most {} (got {})",
+            readable(max.as_secs()),
+            readable(timeout.as_secs())
         );
         Err(ServiceError::invalid("timeout", problem).hint("run it in the background"))
     }
@@ -66,6 +67,7 @@ impl Service {
         let started_at = Instant::now();
         let mut stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
+        let cwd = stream.identity().cwd.clone();
         let mut killer = KillOnDrop::new(self, live, pid);
         let max_output = request.max_output.unwrap_or(self.settings().output_bytes);
         let mut output = OutputBuffer::new(max_output, memory);
@@ -105,23 +107,26 @@ impl Service {
             memory: output.memory,
             exit_code,
             pid,
+            cwd,
             duration: started_at.elapsed(),
         })
     }
 
-    /// Starts a command in the background. Its output goes to the command log.
+    /// Starts a command in the background and returns its process id and its directory, if the agent reports that. Its output goes to the
+    /// command log.
     pub async fn start_command(
         &self,
         caller: &Caller,
         live: &Live,
         request: RunRequest,
-    ) -> Result<u32> {
+    ) -> Result<(u32, Option<String>)> {
         let started_at = Instant::now();
         let stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
+        let cwd = stream.identity().cwd.clone();
         self.note_command(caller, live, &request, pid, None, started_at);
         self.record_in_background(&live.sandbox, stream);
-        Ok(pid)
+        Ok((pid, cwd))
     }
 
     /// Starts a command and returns a stream of its output.

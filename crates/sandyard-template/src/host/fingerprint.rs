@@ -16,7 +16,7 @@ use super::{HostOptions, etc, parts, usr};
 use crate::copy::Owners;
 
 /// Counts the versions of the code that makes the template: raised with each change of what it makes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// How long a full check is good for.
 const FULL_CHECK_EVERY: Duration = Duration::from_secs(60);
 /// Maximum number of files in a full check.
@@ -88,6 +88,7 @@ fn quick(options: &HostOptions) -> String {
         status(&mut hash, fs::metadata(program));
     }
     (usr::has_sudo(options), usr::needs_python(options)).hash(&mut hash);
+    usr::replaced_package_managers(options).hash(&mut hash);
     for name in parts::TOPS {
         // A directory is its identity only, for its content is shown live; a link is all it says.
         let top = fs::symlink_metadata(options.host(name));

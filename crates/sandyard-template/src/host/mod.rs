@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /       one synthetic layer: empty directories, made-up /etc, /home/user, /workspace     root.rs, etc.rs, users.rs
-//! /usr    [synthetic: sudo, python if missing] over the host's /usr                         usr.rs
+//! /usr    [synthetic: sudo, python if missing; apt-get … that say what to do] over the host's usr.rs
 //! /opt    the host's, if it holds anything                                                  parts.rs
 //! /bin …  links as on the host, or parts of their own where they are directories            parts.rs
 //! ```
@@ -138,6 +138,7 @@ impl Store {
             name: HOST_TEMPLATE.to_owned(),
             kind: Kind::Host,
             created_unix_ms: unix_ms(),
+            size_bytes: None,
             parts: manifest_parts,
             fingerprint: Some(fingerprint),
         };

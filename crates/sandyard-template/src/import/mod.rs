@@ -147,7 +147,15 @@ impl Store {
             key: "root".to_owned(),
             layers: vec![LayerRef::Layer(layer.id().to_owned())],
         };
-        let template = self.publish(name, Kind::Imported, vec![part], vec![layer], replace)?;
+        let (parts, size_bytes) = (vec![part], counts.done.bytes);
+        let template = self.publish(
+            name,
+            Kind::Imported,
+            parts,
+            vec![layer],
+            size_bytes,
+            replace,
+        )?;
         Ok(Imported { template, counts })
     }
 }

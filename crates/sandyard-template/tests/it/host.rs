@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use sandyard_template::{HostOptions, Kind, Owners, Template};
@@ -214,6 +215,35 @@ fn what_programs_need_gets_in() {
 }
 
 #[test]
+fn a_package_manager_of_the_host_says_what_to_do() {
+    let test = TestStore::new();
+    let options = host(&test);
+    write(test.path("host/usr/bin/apt-get"), "elf");
+    write(test.path("host/usr/bin/apt"), "elf");
+    write(test.path("host/usr/local/bin/apt"), "the administrator's");
+    let template = test.store.host_template(&options).expect("template");
+    let usr = &part(&template, "usr")[0];
+    assert_eq!(crate::support::names(&usr.join("local/bin")), ["apt-get"]);
+    let program = usr.join("local/bin/apt-get");
+    let output = Command::new(&program)
+        .args(["install", "sl"])
+        .output()
+        .expect("run");
+    assert_eq!(output.status.code(), Some(100));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        message.starts_with("apt-get: this sandbox uses"),
+        "{message}"
+    );
+    assert!(message.contains("--template debian"), "{message}");
+
+    fs::remove_dir_all(test.path("host/usr/local")).expect("remove");
+    symlink("/var/usrlocal", test.path("host/usr/local")).expect("link");
+    let template = test.store.host_template(&options).expect("template");
+    assert!(!part(&template, "usr")[0].join("local").exists());
+}
+
+#[test]
 fn sudo_and_python_are_added_where_missing() {
     let test = TestStore::new();
     let mut options = host(&test);
@@ -361,7 +391,7 @@ fn programs_of_this_host_run_in_it() {
             IN_SANDBOX
         );
         // A mount namespace of its own: whatever happens, nothing stays mounted.
-        let output = std::process::Command::new("unshare")
+        let output = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", &script])
             .env_clear()
             .env(

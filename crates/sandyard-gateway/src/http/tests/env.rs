@@ -26,6 +26,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::site::{SiteBody, full};
 use crate::dial::{Dialled, WholeUrls};
 use crate::http::{Host, HttpFailure, Tls, carry_plain, carry_tls};
+use crate::settings::GatewaySettings;
 
 pub(super) const NAME: &str = "api.example.com";
 pub(super) const PLACEHOLDER: &str = "placeholder-of-token";
@@ -48,7 +49,11 @@ impl TestEnv {
         let authority = site_authority();
         let trusted = folder.path().join("trusted.pem");
         std::fs::write(&trusted, authority.pem()).unwrap();
-        let tls = Tls::open(&folder.path().join("gateway"), Some(&trusted)).unwrap();
+        let tls = Tls::open(&GatewaySettings {
+            trusted_ca: Some(trusted),
+            ..GatewaySettings::new(folder.path().join("gateway"))
+        })
+        .unwrap();
         let grant = grant(&[("token", PLACEHOLDER, SECRET, NAME)], &[]);
         Self {
             folder,
@@ -149,7 +154,7 @@ impl TestEnv {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mut roots = RootCertStore::empty();
-        let pem = self.tls.authority_pem().as_bytes();
+        let pem = self.tls.sandbox_pem().as_bytes();
         roots
             .add(CertificateDer::from_pem_slice(pem).unwrap())
             .unwrap();

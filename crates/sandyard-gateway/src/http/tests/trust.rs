@@ -7,7 +7,7 @@ use super::env::{
 };
 use super::site::{Site, echo};
 use crate::http::{Host, HttpFailure, Tls};
-use crate::settings::GatewayError;
+use crate::settings::{GatewayError, GatewaySettings};
 
 #[tokio::test]
 async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_why() {
@@ -145,10 +145,14 @@ async fn hosts_may_be_addresses() {
 fn a_file_of_authorities_must_hold_some() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trusted.pem");
-    let missing = Tls::open(folder.path(), Some(&path)).unwrap_err();
+    let settings = GatewaySettings {
+        trusted_ca: Some(path.clone()),
+        ..GatewaySettings::new(folder.path())
+    };
+    let missing = Tls::open(&settings).unwrap_err();
     assert!(matches!(missing, GatewayError::File { .. }), "{missing:?}");
     std::fs::write(&path, "nothing").unwrap();
-    let empty = Tls::open(folder.path(), Some(&path)).unwrap_err();
+    let empty = Tls::open(&settings).unwrap_err();
     assert!(matches!(empty, GatewayError::File { .. }), "{empty:?}");
 }
 

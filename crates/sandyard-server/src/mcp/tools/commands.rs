@@ -95,7 +95,7 @@ async fn run(mut call: ToolCall) -> ApiResult<Outcome> {
     }
     let live = call.live(&name).await?;
     if is_background {
-        let pid = service.start_command(&call.caller, &live, request).await?;
+        let (pid, _) = service.start_command(&call.caller, &live, request).await?;
         let text =
             format!("Runs in the background as process {pid}; `sandbox_logs` shows what it writes");
         return Ok(Outcome::with_text(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sandyard_core::SandboxStatus;
+use sandyard_core::time_span::readable;
 use sandyard_provider::{InstanceSpec, Mount};
 use sandyard_store::model::{Expiry, MountedVolume, Sandbox, TimeoutAction};
 use serde_json::json;
@@ -15,6 +16,9 @@ use crate::policy;
 use crate::random;
 use crate::request::CreateRequest;
 use crate::service::Service;
+
+/// Variable by which the agent of a sandbox knows the directory in which everything starts.
+const WORKDIR_VARIABLE: &str = "SANDYARD_WORKDIR";
 
 impl Service {
     /// The row of a new sandbox at the provider that is tried first.
@@ -74,11 +78,16 @@ impl Service {
         let mut network = self.policy_of(row)?;
         // Header values are only for the grant: this spec may be sent to another node.
         network.rules.clear();
+        let mut env = row.env.clone();
+        if let Some(workdir) = &self.settings().workdir {
+            env.entry(WORKDIR_VARIABLE.to_owned())
+                .or_insert_with(|| workdir.clone());
+        }
         Ok(InstanceSpec {
             sandbox_id: row.id.clone(),
             template: row.template.clone(),
             limits: row.limits.clone(),
-            env: row.env.clone(),
+            env,
             access_token: row.access_token.clone(),
             hostname: None,
             network,
@@ -131,9 +140,9 @@ impl Service {
             return Err(ServiceError::invalid(
                 "timeout",
                 format!(
-                    "`timeout` must be between 1 and {} s (got {} s)",
-                    max.as_secs(),
-                    timeout.as_secs()
+                    "`timeout` must be between 1s and {} (got {})",
+                    readable(max.as_secs()),
+                    readable(timeout.as_secs())
                 ),
             ));
         }
