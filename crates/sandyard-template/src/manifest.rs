@@ -1,5 +1,6 @@
 //! Templates in memory, and their manifests on disk.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Template {
     pub created_unix_ms: u64,
     /// Mounts, parents before children.
     pub parts: Vec<Part>,
+    /// What commands get that do not choose otherwise.
+    #[serde(default, skip_serializing_if = "Defaults::is_empty")]
+    pub defaults: Defaults,
 }
 
 impl Template {
@@ -29,6 +33,21 @@ impl Template {
         self.parts
             .iter()
             .flat_map(|part| part.layers.iter().map(PathBuf::as_path))
+    }
+}
+
+/// What an image says about the commands that run in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Defaults {
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Where commands start.
+    pub workdir: Option<String>,
+}
+
+impl Defaults {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -67,6 +86,8 @@ pub(crate) struct Manifest {
     pub(crate) kind: Kind,
     pub(crate) created_unix_ms: u64,
     pub(crate) parts: Vec<ManifestPart>,
+    #[serde(default, skip_serializing_if = "Defaults::is_empty")]
+    pub(crate) defaults: Defaults,
     /// For the host template: the state of the host that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -120,20 +141,16 @@ impl Manifest {
 
     /// The template with its layers found under `layers`.
     pub(crate) fn resolve(self, layers: &Path) -> Template {
-        let part = |part: ManifestPart| Part {
-            target: part.target,
-            key: part.key,
-            layers: part
-                .layers
-                .iter()
-                .map(|layer| layer.resolve(layers))
-                .collect(),
-        };
         Template {
             name: self.name,
             kind: self.kind,
             created_unix_ms: self.created_unix_ms,
-            parts: self.parts.into_iter().map(part).collect(),
+            defaults: self.defaults,
+            parts: self
+                .parts
+                .into_iter()
+                .map(|part| part.resolve(layers))
+                .collect(),
         }
     }
 
@@ -148,6 +165,16 @@ impl Manifest {
 }
 
 impl ManifestPart {
+    /// The part with its layers found under `layers`.
+    pub(crate) fn resolve(self, layers: &Path) -> Part {
+        let found = self.layers.iter().map(|layer| layer.resolve(layers));
+        Part {
+            layers: found.collect(),
+            target: self.target,
+            key: self.key,
+        }
+    }
+
     fn is_sound(&self) -> bool {
         let plain_target = self.target.is_absolute()
             && self

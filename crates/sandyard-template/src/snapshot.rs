@@ -79,7 +79,14 @@ impl Store {
         let kind = Kind::Snapshot {
             base: base.name.clone(),
         };
-        let template = self.publish(name, kind, parts, new_layers, Replace::No)?;
+        let template = self.publish(
+            name,
+            kind,
+            parts,
+            base.defaults.clone(),
+            new_layers,
+            Replace::No,
+        )?;
         Ok((template, counts))
     }
 }

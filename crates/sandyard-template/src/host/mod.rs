@@ -23,7 +23,7 @@ pub(crate) use fingerprint::Fingerprint;
 
 use crate::copy::Owners;
 use crate::error::Result;
-use crate::manifest::{FORMAT, Kind, LayerRef, Manifest, ManifestPart, Template};
+use crate::manifest::{Defaults, FORMAT, Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::store::{Replace, Store, unix_ms};
 
 /// Name of the template made from the host.
@@ -138,6 +138,7 @@ impl Store {
             name: HOST_TEMPLATE.to_owned(),
             kind: Kind::Host,
             created_unix_ms: unix_ms(),
+            defaults: Defaults::default(),
             parts: manifest_parts,
             fingerprint: Some(fingerprint),
         };

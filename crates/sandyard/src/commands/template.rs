@@ -34,7 +34,7 @@ pub(crate) struct TemplateArgs {
 pub(super) enum TemplateCommand {
     /// List templates
     Ls(Format),
-    /// Create a template from a root file system: a directory or a tar archive (plain, gzip, xz or zstd)
+    /// Create a template from a root file system or an image (`docker save`, OCI layout): a directory or a tar archive (plain, gzip, xz or zstd)
     Import {
         /// Name of the template
         name: String,
