@@ -67,6 +67,12 @@ def test_a_root_without_bash_has_sh(api):
     assert api.run(sandbox, "echo $0 $((6*7))")["stdout"] == "/bin/sh 42\n"
 
 
+def test_apt_get_names_a_template_with_packages_of_its_own(api, shared):
+    for command in ("sudo apt-get install -y hello", "apt install hello"):
+        ran = api.run(shared, command)
+        assert ran["exit_code"] == 100 and "--template debian" in ran["stderr"], ran
+
+
 def test_a_time_out_is_408_and_ends_the_whole_tree(api, sandbox):
     reply = api.post(
         "/sandboxes/run-command", {"sandbox_id": sandbox, "command": "sleep 4242 & sleep 4242; true", "timeout": 1}

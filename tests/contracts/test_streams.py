@@ -113,6 +113,15 @@ def test_a_terminal_over_websocket(api, shared):
         assert json.loads(message) == {"type": "exit", "exit_code": 6}
 
 
+def test_a_terminal_without_bash_has_sh(api, sandbox):
+    api.run(sandbox, "rm /bin/bash", user="root")
+    for query in ("", "?command=exec+sh"):
+        with socket_to(api, f"/sandboxes/{sandbox}/pty{query}") as socket:
+            assert json.loads(socket.recv())["type"] == "start"
+            socket.send(b"echo tty-$((40+2)); exit\n")
+            until(socket, b"tty-42")
+
+
 def until(socket, text, seen=b""):
     """What the terminal showed up to a text; it may show several at once."""
     while text not in seen:

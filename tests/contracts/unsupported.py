@@ -11,6 +11,7 @@ LEFT_OUT = {
     "docker": {
         "test_crowd.py::test_a_hundred_and_fifty_sandboxes_each_have_every_port": "tests/docker_load does the same with two hundred",
         "test_commands.py::test_a_relative_path_of_the_tools_is_found_below_the_home": "an image has the home that it was built with",
+        "test_commands.py::test_apt_get_names_a_template_with_packages_of_its_own": "an image has packages of its own",
         "test_auth.py::*": "logins and tokens are the same whoever runs the sandboxes",
         "test_keys.py::*": "and so are keys",
         "test_open_listener.py::*": "and the listener without credentials",

@@ -44,6 +44,16 @@ def test_environment_user_and_directory_are_as_asked(sandbox, folder):
         Terminal.create(sandbox, SIZE, cwd="/no/such/directory")
 
 
+def test_a_root_without_bash_has_sh(fresh_sandbox):
+    # The SDK names /bin/bash in both.
+    fresh_sandbox.commands.run("rm /bin/bash", user="root")
+    assert fresh_sandbox.commands.run("echo $((6*7))").stdout == "42\n"
+    terminal = Terminal.create(fresh_sandbox, SIZE)
+    terminal.type("echo tty-$((40+2)); exit 4\n")
+    terminal.expect("tty-42")
+    assert terminal.ending() == 4
+
+
 def test_terminal_is_left_and_found_again(sandbox):
     options = {"on_data": lambda data: None} if sandbox.is_async else {}
     handle = sandbox.pty.create(SIZE, **options)

@@ -52,8 +52,8 @@ pub(super) struct RunBody {
     detach: Option<bool>,
 }
 
-/// Command to run with streamed output, and the sandbox to run it in. It has the fields of [`RunBody`]: unknown fields of a flattened
-/// type are not noticed.
+/// Command to run with streamed output, and the sandbox to run it in.
+// It repeats the fields of `RunBody`, because unknown fields beside a flattened type are not noticed.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunStreamBody {
     /// Sandbox to run the command in.
