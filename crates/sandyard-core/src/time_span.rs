@@ -32,6 +32,32 @@ pub fn seconds(text: &str) -> Option<u64> {
     (!text.trim().is_empty()).then_some(total)
 }
 
+/// Writes a time span as people do: `45s`, `1h30m`, `24h`, `7d`.
+#[must_use]
+pub fn readable(seconds: u64) -> String {
+    let (days, rest) = (seconds / DAY, seconds % DAY);
+    // One day is better known as 24 hours.
+    let (days, hours) = match days {
+        ..=1 => (0, seconds / HOUR),
+        days => (days, rest / HOUR),
+    };
+    let parts = [
+        (days, 'd'),
+        (hours, 'h'),
+        (seconds % HOUR / MINUTE, 'm'),
+        (seconds % MINUTE, 's'),
+    ];
+    let text: String = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    match text.as_str() {
+        "" => "0s".to_owned(),
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +76,21 @@ mod tests {
             ("99999999999999999999s", None),
         ] {
             assert_eq!(seconds(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_written_time_span_is_read_again() {
+        for (span, expected) in [
+            (0, "0s"),
+            (45, "45s"),
+            (90 * MINUTE, "1h30m"),
+            (DAY, "24h"),
+            (3 * DAY, "3d"),
+            (3 * DAY + 61, "3d1m1s"),
+        ] {
+            assert_eq!(readable(span), expected);
+            assert_eq!(seconds(expected), Some(span));
         }
     }
 }

@@ -63,6 +63,11 @@ impl ServiceError {
         Self::new(ErrorKind::Conflict, message)
     }
 
+    /// Another sandbox of the same owner has the alias.
+    pub(crate) fn alias_taken() -> Self {
+        Self::conflict("another sandbox of yours has this alias").field("alias")
+    }
+
     /// Another operation is in progress.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Busy, message)
@@ -150,6 +155,7 @@ impl From<StoreError> for ServiceError {
                 Self::unavailable(format!("the disk of the database failed: {reason}"))
                     .hint("check the server's data disk")
             }
+            StoreError::AliasTaken => return Self::alias_taken(),
             StoreError::BadCursor { .. } => {
                 return Self::invalid("cursor", "`cursor` is not a cursor from an earlier page");
             }

@@ -48,8 +48,8 @@ pub use memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTE
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LogEntry, LogLines, LogSource, MountRequest, PartialOutput, RunRequest, SecretInfo,
-    SecretRequest, Template, TemplateList, TimeoutRequest,
+    LogEntry, LogLines, LogSource, MountRequest, PartialOutput, RunRequest, SandboxChange,
+    SecretInfo, SecretRequest, Template, TemplateList, TimeoutRequest,
 };
 pub use sandyard_core::PartialLimits;
 pub use sandyard_store::model::{

@@ -104,6 +104,15 @@ pub struct TimeoutRequest {
     pub expiry: Option<Expiry>,
 }
 
+/// Changes of a sandbox; the default changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxChange {
+    /// The new alias; `Some(None)` removes it.
+    pub alias: Option<Option<String>>,
+    /// Labels to set, and to remove where there is no value.
+    pub metadata: BTreeMap<String, Option<String>>,
+}
+
 /// A secret to store, or to change if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRequest {

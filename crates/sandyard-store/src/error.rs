@@ -49,6 +49,9 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Another sandbox of the same owner has the alias.
+    #[error("another sandbox of this owner has the alias")]
+    AliasTaken,
     /// A row has a value that this version cannot read.
     #[error("invalid row in the table `{table}`: {detail}")]
     Corrupt {
@@ -97,6 +100,8 @@ impl StoreError {
                 disk,
                 source,
             }
+        } else if is_alias_taken(error) {
+            Self::AliasTaken
         } else {
             Self::Refused { action, source }
         }
@@ -216,6 +221,15 @@ fn is_disk_full(error: &sqlx::Error) -> bool {
         return false;
     };
     refusal.code().is_some_and(|code| code == "53100")
+}
+
+/// Whether the index `sandboxes_alias` refused a row: both databases name it, or its columns.
+fn is_alias_taken(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(refusal) = error else {
+        return false;
+    };
+    let message = refusal.message();
+    refusal.is_unique_violation() && message.contains("sandboxes") && message.contains("alias")
 }
 
 fn is_busy_code(code: &str) -> bool {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TemplateError};
 use crate::host::Fingerprint;
+use crate::store::unix_ms;
 
 /// Format of the manifests this version writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -20,6 +21,9 @@ pub struct Template {
     pub kind: Kind,
     /// When it was made, in milliseconds since 1970.
     pub created_unix_ms: u64,
+    /// Bytes of file data in its layers. None for the host's programs, and for templates of older versions.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
     /// Mounts, parents before children.
     pub parts: Vec<Part>,
     /// What commands get that do not choose otherwise.
@@ -85,6 +89,8 @@ pub(crate) struct Manifest {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) created_unix_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size_bytes: Option<u64>,
     pub(crate) parts: Vec<ManifestPart>,
     #[serde(default, skip_serializing_if = "Defaults::is_empty")]
     pub(crate) defaults: Defaults,
@@ -111,6 +117,20 @@ pub(crate) enum LayerRef {
 }
 
 impl Manifest {
+    /// A template that is made now.
+    pub(crate) fn new(name: &str, kind: Kind, parts: Vec<ManifestPart>, size_bytes: u64) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.to_owned(),
+            kind,
+            created_unix_ms: unix_ms(),
+            size_bytes: Some(size_bytes),
+            parts,
+            defaults: Defaults::default(),
+            fingerprint: None,
+        }
+    }
+
     /// Reads a manifest and rejects paths that lead out of the store.
     pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let bad = |source| TemplateError::Manifest {
@@ -145,6 +165,7 @@ impl Manifest {
             name: self.name,
             kind: self.kind,
             created_unix_ms: self.created_unix_ms,
+            size_bytes: self.size_bytes,
             defaults: self.defaults,
             parts: self
                 .parts

@@ -14,7 +14,7 @@ pub use sweep::{SweepOptions, Swept};
 
 use crate::error::{OperationExt, Result, TemplateError};
 use crate::layer::{NewLayer, SharedLayer, make_dir, random_suffix};
-use crate::manifest::{Defaults, FORMAT, Kind, Manifest, ManifestPart, Template};
+use crate::manifest::{Kind, Manifest, Template};
 use crate::name;
 
 /// The templates and layers under one data directory.
@@ -180,27 +180,6 @@ impl Store {
 
     /// Makes a template of finished layers. It exists from the rename on.
     pub(crate) fn publish(
-        &self,
-        name: &str,
-        kind: Kind,
-        parts: Vec<ManifestPart>,
-        defaults: Defaults,
-        new_layers: Vec<NewLayer>,
-        replace: Replace,
-    ) -> Result<Template> {
-        let manifest = Manifest {
-            format: FORMAT,
-            name: name.into(),
-            kind,
-            created_unix_ms: unix_ms(),
-            parts,
-            defaults,
-            fingerprint: None,
-        };
-        self.publish_manifest(manifest, new_layers, replace)
-    }
-
-    pub(crate) fn publish_manifest(
         &self,
         manifest: Manifest,
         new_layers: Vec<NewLayer>,

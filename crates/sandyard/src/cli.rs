@@ -86,14 +86,14 @@ enum Command {
     Volume(volume::VolumeCommand),
     /// Show the output of commands in a sandbox
     Logs(logs::LogsArgs),
-    /// Show lifecycle events of a sandbox
+    /// Show lifecycle events of a sandbox or of all sandboxes
     Events(logs::EventsArgs),
     /// Show CPU, memory and disk usage of a sandbox
     Metrics(SandboxArgs),
     /// Show the resource usage of running sandboxes, live
     #[command(visible_alias = "top")]
     Stats(stats::StatsArgs),
-    /// Change the metadata or the timeout of a sandbox
+    /// Change the name, the metadata or the timeout of a sandbox
     Update(update::UpdateArgs),
     /// Pause sandboxes with their memory; any request wakes them
     Pause(SandboxesArgs),
@@ -112,6 +112,7 @@ enum Command {
     /// Create a sandbox from the files of another one
     Fork(snapshot::ForkArgs),
     /// List files of a sandbox that differ from its template
+    #[command(after_help = "A is an added file, M a modified one, D a deleted one.")]
     Diff(SandboxArgs),
     /// Manage templates that sandboxes start from
     Template(template::TemplateArgs),
@@ -196,7 +197,7 @@ pub(crate) fn main() -> ExitCode {
         .complete();
     let mut declared = declared();
     let parsed = declared
-        .try_get_matches_from_mut(std::env::args_os())
+        .try_get_matches_from_mut(help::arguments(std::env::args_os()))
         .map_err(help::keep_best_suggestion)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let Cli { global, command } = match parsed {
@@ -334,6 +335,35 @@ mod tests {
             help.contains("--data-dir DIR") && help.contains("Exit code: 125"),
             "{help}"
         );
+    }
+
+    #[test]
+    fn examples_and_usage_of_every_command_fit_80_columns() {
+        fn check(command: &mut clap::Command) {
+            let usage = command.render_usage().to_string();
+            let after = command.get_after_help().map(ToString::to_string);
+            let after = after.unwrap_or_default();
+            let examples = after.lines().filter(|line| line.starts_with("  "));
+            for line in usage.lines().chain(examples) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = declared();
+        command.build();
+        command
+            .get_subcommands_mut()
+            .filter(|command| !command.is_hide_set())
+            .for_each(check);
+    }
+
+    #[test]
+    fn help_of_help_is_help() {
+        for arguments in [["sandyard", "help", "--help"], ["sandyard", "help", "-h"]] {
+            let arguments = help::arguments(arguments.map(Into::into).into_iter());
+            let error = declared().try_get_matches_from(arguments).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp);
+        }
     }
 
     #[test]

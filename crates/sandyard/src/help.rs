@@ -1,5 +1,6 @@
 //! The program's help: commands in groups, global options in one place, other names of commands.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::builder::StyledStr;
@@ -115,6 +116,18 @@ fn option_of(arg: &Arg) -> String {
         arg.get_long().unwrap_or_default(),
         value.unwrap_or_default()
     )
+}
+
+/// The arguments, with `help --help` as `help`, which takes no options.
+pub(crate) fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if let [_, help, option] = arguments.as_slice()
+        && help == "help"
+        && (option == "--help" || option == "-h")
+    {
+        arguments.pop();
+    }
+    arguments
 }
 
 /// Keeps only the best of the commands that are suggested for a misspelt one.

@@ -24,7 +24,7 @@ pub use operation::{
 };
 pub use sandbox::{
     CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Port, Sandbox,
-    SandboxInfo, SetTimeout,
+    SandboxInfo, SetTimeout, UpdateSandbox,
 };
 pub use volume::Volume;
 

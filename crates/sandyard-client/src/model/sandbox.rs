@@ -58,6 +58,17 @@ pub struct CreateSandbox {
 
 sandyard_core::debug_fields!(CreateSandbox: provider, template, alias);
 
+/// Changes of a sandbox; the default changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UpdateSandbox {
+    /// New name; `Some(None)` removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias: Option<Option<String>>,
+    /// Labels to set, and to remove where there is no value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, Option<String>>,
+}
+
 /// Sandbox after an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sandbox {

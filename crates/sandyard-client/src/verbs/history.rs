@@ -55,27 +55,32 @@ impl Client {
         Follow::open(self, "following a log", url).await
     }
 
-    /// Lists events of a sandbox, also after its deletion.
+    /// Lists events of a sandbox, also after its deletion; without one, of all that the caller can see.
     ///
     /// # Errors
     ///
     /// If the sandbox never existed.
-    pub async fn events(&self, sandbox: &str, filter: &EventFilter) -> Result<Vec<Event>> {
+    pub async fn events(&self, sandbox: Option<&str>, filter: &EventFilter) -> Result<Vec<Event>> {
         let operation = "listing events";
-        let request = self
-            .request(Method::GET, ["sandboxes", sandbox, "events"])
-            .query(filter);
+        let request = match sandbox {
+            Some(sandbox) => self.request(Method::GET, ["sandboxes", sandbox, "events"]),
+            None => self.request(Method::GET, ["events"]),
+        };
+        let request = request.query(filter);
         let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "events")?.items)
     }
 
-    /// Lists events of a sandbox and streams new ones.
+    /// Lists events of a sandbox, or of all that the caller can see, and streams new ones.
     ///
     /// # Errors
     ///
     /// If the sandbox does not exist.
-    pub async fn follow_events(&self, sandbox: &str, tail: usize) -> Result<Follow<Event>> {
-        let mut url = self.route(["sandboxes", sandbox, "events"]);
+    pub async fn follow_events(&self, sandbox: Option<&str>, tail: usize) -> Result<Follow<Event>> {
+        let mut url = match sandbox {
+            Some(sandbox) => self.route(["sandboxes", sandbox, "events"]),
+            None => self.route(["events"]),
+        };
         url.query_pairs_mut()
             .append_pair("limit", &tail.to_string())
             .append_pair("follow", "true");

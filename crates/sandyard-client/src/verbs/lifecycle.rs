@@ -1,6 +1,5 @@
 //! Lifecycle of sandboxes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -11,7 +10,7 @@ use crate::Result;
 use crate::client::Client;
 use crate::model::{
     Change, CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Sandbox,
-    SandboxInfo, SetTimeout, Template,
+    SandboxInfo, SetTimeout, Template, UpdateSandbox,
 };
 use crate::request::TimeLimit;
 
@@ -171,20 +170,16 @@ impl Client {
         self.post("setting the timeout", route, &body).await
     }
 
-    /// Sets labels of a sandbox, and removes those without a value.
+    /// Changes the name and the labels of a sandbox.
     ///
     /// # Errors
     ///
-    /// If the sandbox does not exist, or a label is not valid.
-    pub async fn change_metadata(
-        &self,
-        sandbox: &str,
-        changes: &BTreeMap<String, Option<String>>,
-    ) -> Result<Sandbox> {
+    /// If the sandbox does not exist, or the name or a label is not valid, or another sandbox of the owner has the name.
+    pub async fn update(&self, sandbox: &str, changes: &UpdateSandbox) -> Result<Sandbox> {
         let request = self
             .request(Method::PATCH, ["sandboxes", sandbox])
-            .json(&json!({ "metadata": changes }));
-        self.fetch("changing the metadata", TimeLimit::Short, request)
+            .json(changes);
+        self.fetch("changing a sandbox", TimeLimit::Short, request)
             .await
     }
 

@@ -76,7 +76,7 @@ async fn error_event_may_be_an_item_or_a_failure() {
         "id: 4\nevent: error\ndata: {\"seq\":4,\"sandbox_id\":\"abc\",\"kind\":\"error\"}\n\n";
     let refused = "event: error\ndata: {\"code\":\"internal\",\"detail\":\"broken\"}\n\n";
     let server = Script::play(vec![Act::events(&format!("{happened}{refused}"))]).await;
-    let mut follow = server.client.follow_events("abc", 10).await.unwrap();
+    let mut follow = server.client.follow_events(Some("abc"), 10).await.unwrap();
     assert_eq!(follow.next().await.unwrap().unwrap().kind, "error");
     let error = follow.next().await.unwrap_err();
     assert_eq!(error.code(), Some("internal"));

@@ -52,6 +52,7 @@ impl TestEnv {
             kind: Kind::Imported,
             created_unix_ms: 0,
             defaults: sandyard_template::Defaults::default(),
+            size_bytes: None,
             parts,
         }
     }

@@ -111,7 +111,7 @@ pub(super) fn template(template: Template) -> TemplateInfo {
         is_ours: true,
         name: template.name,
         created_ms: Some(millis(template.created_unix_ms)),
-        size_bytes: None,
+        size_bytes: template.size_bytes,
         note,
     }
 }

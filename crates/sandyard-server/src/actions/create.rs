@@ -157,7 +157,8 @@ pub(crate) async fn create_sandbox(
     Ok(SandboxReply::new(&sandbox, call, "Sandbox created"))
 }
 
-fn check_alias(name: Option<&str>) -> ServiceResult<()> {
+/// Checks the form of an alias.
+pub(crate) fn check_alias(name: Option<&str>) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_good = |name: &str| {
         (1..=MAX_ALIAS).contains(&name.len())

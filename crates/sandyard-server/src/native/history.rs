@@ -1,6 +1,7 @@
 //! `GET /sandboxes/{id}/events` and `/sandboxes/{id}/metrics`.
 
 use axum::http::HeaderMap;
+use sandyard_core::SandboxId;
 use sandyard_provider::Usage;
 use sandyard_service::{Event, EventFilter};
 use serde_json::Value;
@@ -64,6 +65,27 @@ pub(crate) struct EventList {
     events: Vec<EventView>,
 }
 
+/// List events of all sandboxes
+///
+/// Returns what happened to the caller's sandboxes, oldest first; for an admin, to those of every user. Includes deleted
+/// sandboxes.
+///
+/// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
+/// named by their kind. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
+#[utoipa::path(
+    get, path = "/events", tag = "monitoring", params(EventQuery),
+    responses((status = 200, description = "Events returned, or streamed as they happen.", content(
+        (EventList = "application/json"), (String = "text/event-stream"))))
+)]
+pub(crate) async fn list_all_events(
+    call: Call,
+    Query(query): Query<EventQuery>,
+    shutdown: Shutdown,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    answer(call, None, query, shutdown, &headers).await
+}
+
 /// List events of a sandbox
 ///
 /// Returns what happened to a sandbox, oldest first: created, paused, resumed, deleted and so on. Works after its
@@ -84,19 +106,30 @@ pub(crate) async fn list_events(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let sandbox = call.inspect(&name.id).await?;
+    answer(call, Some(sandbox.id), query, shutdown, &headers).await
+}
+
+/// Lists or streams events, of one sandbox or of all that the caller can see.
+async fn answer(
+    call: Call,
+    sandbox_id: Option<SandboxId>,
+    query: EventQuery,
+    shutdown: Shutdown,
+    headers: &HeaderMap,
+) -> ApiResult<Response> {
     let filter = EventFilter {
-        sandbox_id: Some(sandbox.id),
+        sandbox_id,
         after_seq: query.after.map(|after| after.0),
         is_tail: query.after.is_none(),
         limit: query.limit.map_or(100, |limit| limit.0 as usize),
         ..EventFilter::default()
     };
-    if query.follow.unwrap_or(false) || stream::wants_events(&headers) {
+    if query.follow.unwrap_or(false) || stream::wants_events(headers) {
         let view = |event: Event| {
             let event = EventView::from(event);
             Some(StreamedEvent::new(event.seq, &event.kind, &event))
         };
-        return stream::follow_events(call, filter, view, &headers, shutdown).await;
+        return stream::follow_events(call, filter, view, headers, shutdown).await;
     }
     let events = call.service().events(&call.caller, filter).await?;
     let events = events.into_iter().map(EventView::from).collect();

@@ -67,6 +67,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, routes!(info::get_sandbox)).also("/sandboxes/{id}/info"),
         route(read, routes!(info::get_sandbox_urls)),
         route(read, routes!(list::list_sandboxes)),
+        route(read, routes!(history::list_all_events)),
         route(read, routes!(history::list_events)),
         route(read, routes!(history::get_sandbox_metrics)),
         route(read, routes!(usage_history::get_sandbox_metrics_history)),

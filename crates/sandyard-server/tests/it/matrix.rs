@@ -103,7 +103,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "expose_port" => json_about_sandbox(json!({"sandbox_id": id, "port": 3000})),
         "set_port_access" => json_about_sandbox(json!({"public": true})),
         "schedule_timeout" => json_about_sandbox(json!({"sandbox_id": id, "timeout": 60})),
-        "update_sandbox" => json_about_sandbox(json!({"metadata": {"a": "b"}})),
+        "update_sandbox" => json_about_sandbox(json!({"name": "renamed", "metadata": {"a": "b"}})),
         "setup_mcp" => json_about_sandbox(json!({"sandbox_id": id})),
         "get_status" => with_query(&format!("sandbox_id={id}"), about_sandbox()),
         "set_network" => json_about_sandbox(json!({"allow_internet_access": false})),
@@ -144,6 +144,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "change_user" => json_plain(json!({"disabled": false})),
         "create_key" => json_plain(json!({"name": "k"})),
         "list_sandboxes"
+        | "list_all_events"
         | "list_secrets"
         | "delete_secret"
         | "list_volumes"

@@ -540,3 +540,79 @@ async fn an_alias_of_several_owners_is_ambiguous_to_admins_only() {
     app.get(Admin, &format!("/sandboxes/{id}/info")).await.ok();
     app.get(Alice, "/sandboxes/web/info").await.ok();
 }
+
+#[tokio::test]
+async fn an_alias_is_changed_and_removed() {
+    let app = TestApp::new().await;
+    let create = async |name: &str| {
+        let body = json!({ "name": name });
+        let made = app.post(Alice, "/sandboxes/create", body).await.ok();
+        made["sandbox_id"].as_str().unwrap().to_owned()
+    };
+    let (id, _) = (create("old").await, create("taken").await);
+    let change = async |name: &str, body: Value| {
+        let path = format!("/sandboxes/{name}");
+        app.ask(Alice, "PATCH", &path, Some(body)).await
+    };
+    let both = json!({"name": "new", "metadata": {"a": "b"}});
+    assert_eq!(change("old", both).await.ok()["sandbox_id"], id);
+    let info = app.get(Alice, "/sandboxes/new").await.ok();
+    assert_eq!(
+        (&info["alias"], &info["metadata"]),
+        (&json!("new"), &json!({"a": "b"}))
+    );
+    app.get(Alice, "/sandboxes/old").await.refused(404);
+    let taken = change("new", json!({"alias": "taken"})).await.refused(409);
+    assert_eq!(taken["field"], "alias");
+    // Its own name is not another's.
+    change("new", json!({"alias": "new"})).await.ok();
+    change("new", json!({"alias": "Not a name"}))
+        .await
+        .refused(422);
+    change("new", json!({"metadata": {"a": null}})).await.ok();
+    change("new", json!({"alias": null})).await.ok();
+    app.get(Alice, "/sandboxes/new").await.refused(404);
+    let info = app.get(Alice, &format!("/sandboxes/{id}")).await.ok();
+    assert_eq!(
+        (&info["alias"], &info["metadata"]),
+        (&json!(null), &json!({}))
+    );
+}
+
+#[tokio::test]
+async fn events_of_all_sandboxes_are_those_that_the_caller_may_see() {
+    let app = TestApp::new().await;
+    let mut ids = Vec::new();
+    for actor in [Alice, Bob, Alice] {
+        let made = app.post(actor, "/sandboxes/create", json!({})).await.ok();
+        ids.push(made["sandbox_id"].clone());
+    }
+    let created = async |actor, query: &str| {
+        let path = format!("/events?limit=1000{query}");
+        let events = app.get(actor, &path).await.ok()["events"].clone();
+        let events = events.as_array().unwrap().clone();
+        let created = events.iter().filter(|event| event["kind"] == "created");
+        created
+            .map(|event| event["sandbox_id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(created(Alice, "").await, [ids[0].clone(), ids[2].clone()]);
+    assert_eq!(created(Bob, "").await, [ids[1].clone()]);
+    assert_eq!(created(Admin, "").await, ids);
+    let newest = app.get(Admin, "/events?limit=1").await.ok();
+    let seq = newest["events"][0]["seq"].as_i64().unwrap();
+    assert!(created(Admin, &format!("&after={seq}")).await.is_empty());
+    app.get(Anonymous, "/events").await.refused(401);
+}
+
+#[tokio::test]
+async fn a_timeout_out_of_range_is_refused_in_units_of_people() {
+    let app = TestApp::new().await;
+    let body = json!({"timeout": "3d"});
+    let refused = app
+        .post(Alice, "/sandboxes/create", body)
+        .await
+        .refused(422);
+    let expected = "`timeout` must be between 1s and 24h (got 3d)";
+    assert_eq!(refused["detail"], expected);
+}

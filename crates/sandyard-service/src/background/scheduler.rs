@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandyard_core::time_span::readable;
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_provider::Provider;
 use sandyard_store::model::{Expiry, Operation, Sandbox, TimeoutAction, Timer};
@@ -235,12 +236,12 @@ impl Service {
         }
         match claim.row.timeout_action {
             TimeoutAction::Pause => {
-                let reason = format!("not used for {} s", claim.row.timeout_s);
+                let reason = unused(&claim.row);
                 self.pause_claimed(&Caller::system(), claim, Some(reason))
                     .await?;
             }
             TimeoutAction::Stop => {
-                let reason = format!("not used for {} s", claim.row.timeout_s);
+                let reason = unused(&claim.row);
                 self.stop_claimed(&Caller::system(), claim, Some(reason))
                     .await?;
             }
@@ -268,3 +269,8 @@ impl Service {
 
 /// The longest time between two checks of a running sandbox.
 const MAX_CHECK: Duration = Duration::from_secs(86_400);
+
+/// Why a sandbox is paused or stopped when its timeout is over.
+fn unused(row: &Sandbox) -> String {
+    format!("not used for {}", readable(row.timeout_s.unsigned_abs()))
+}

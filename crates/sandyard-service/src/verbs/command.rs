@@ -7,6 +7,7 @@ use sandyard_agent_client::wire::process::{
     ProcessConfig, ProcessSelector, Pty, PtySize, Signal, StartRequest,
 };
 use sandyard_agent_client::{AgentClient, ProcessStream, StartOptions};
+use sandyard_core::time_span::readable;
 use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_store::model::Sandbox;
 use serde_json::json;
@@ -41,9 +42,9 @@ impl Service {
             return Ok(timeout);
         }
         let problem = format!(
-            "`timeout` of a command in the foreground must be at most {} s (got {} s)",
-            max.as_secs(),
-            timeout.as_secs()
+            "`timeout` of a command in the foreground must be at most {} (got {})",
+            readable(max.as_secs()),
+            readable(timeout.as_secs())
         );
         Err(ServiceError::invalid("timeout", problem).hint("run it in the background"))
     }

@@ -1,5 +1,6 @@
 //! What can be done with sandboxes, snapshots, volumes and secrets: one verb per file.
 
+mod change;
 mod cleanup;
 mod command;
 mod create;
@@ -14,7 +15,6 @@ mod live;
 mod live_for;
 mod logs;
 mod may_wake;
-mod metadata;
 mod mounts;
 mod network;
 mod output_buffer;

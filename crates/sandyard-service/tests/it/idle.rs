@@ -21,7 +21,7 @@ async fn an_idle_sandbox_is_paused_at_its_own_time_then_deleted_and_its_story_st
     env.pass(2_000).await;
     let paused = env.row(&sandbox.id).await;
     assert_eq!(paused.status, SandboxStatus::Paused);
-    assert_eq!(paused.reason.as_deref(), Some("not used for 60 s"));
+    assert_eq!(paused.reason.as_deref(), Some("not used for 1m"));
     env.pass(7 * 24 * HOUR_MS + 1).await;
     assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Deleted);
     assert!(env.provider.instances().is_empty());
@@ -46,7 +46,7 @@ async fn one_that_cannot_be_paused_is_stopped_instead_of_running_on() {
     env.pass(61_000).await;
     let row = env.row(&sandbox.id).await;
     assert_eq!(row.status, SandboxStatus::Stopped);
-    assert_eq!(row.reason.as_deref(), Some("not used for 60 s"));
+    assert_eq!(row.reason.as_deref(), Some("not used for 1m"));
     assert_eq!(env.provider.count(Verb::Stop), 1);
     let woken = env.service.connect(&alice(), sandbox.id.as_str()).await;
     assert_eq!(woken.unwrap().status, SandboxStatus::Running);

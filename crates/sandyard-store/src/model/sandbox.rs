@@ -241,6 +241,9 @@ pub struct SandboxPatch {
     pub is_auto_resumed: Option<bool>,
     /// When it was deleted.
     pub deleted_ms: Option<i64>,
+    /// The new alias; `Some(None)` removes it. Fails with [`StoreError::AliasTaken`](crate::StoreError::AliasTaken) if another
+    /// sandbox of the owner has it.
+    pub alias: Option<Option<String>>,
     /// Keys and values that the client chose.
     pub metadata: Option<BTreeMap<String, String>>,
     /// The network policy.

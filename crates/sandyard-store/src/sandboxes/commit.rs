@@ -113,6 +113,9 @@ fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
     if let Some(deleted_ms) = patch.deleted_ms {
         update = update.add_next(", deleted_ms = ").int(deleted_ms);
     }
+    if let Some(alias) = &patch.alias {
+        update = update.add_next(", alias = ").maybe_text(alias.as_deref());
+    }
     if let Some(metadata) = &patch.metadata {
         update = update.add_next(", metadata = ").json(metadata);
     }

@@ -23,6 +23,7 @@ crate::on_every_engine![
     metadata_is_matched_exactly,
     a_claim_is_held_until_its_end,
     only_the_holder_commits,
+    an_alias_of_another_sandbox_is_refused,
     a_patch_changes_what_it_names_only,
     claims_of_dead_nodes_only_are_broken,
     activity_never_moves_back,
@@ -408,6 +409,37 @@ async fn only_the_holder_commits(home: Home) {
     assert_eq!(store.sandbox(&one).await.unwrap(), Some(last));
 }
 
+async fn an_alias_of_another_sandbox_is_refused(home: Home) {
+    let store = home.open().await;
+    for (name, owner, alias) in [
+        ("one", "alice", "web"),
+        ("two", "alice", "db"),
+        ("bobs", "bob", "api"),
+    ] {
+        let mut sandbox = sandbox(name, owner, 1000);
+        sandbox.alias = Some(alias.to_owned());
+        insert(&store, sandbox).await;
+    }
+    let rename = async |alias: Option<&str>| {
+        let patch = SandboxPatch {
+            alias: Some(alias.map(str::to_owned)),
+            ..SandboxPatch::default()
+        };
+        let two = id("two");
+        store
+            .commit_sandbox(&two, MAKER, &patch, &[], TimerPlan::Keep, false)
+            .await
+    };
+    assert!(matches!(
+        rename(Some("web")).await,
+        Err(StoreError::AliasTaken)
+    ));
+    for alias in [Some("api"), Some("db"), None] {
+        let renamed = rename(alias).await.unwrap().unwrap();
+        assert_eq!(renamed.alias.as_deref(), alias);
+    }
+}
+
 async fn a_patch_changes_what_it_names_only(home: Home) {
     let store = home.open().await;
     let mut expected = sandbox("one", "alice", 1000);
@@ -438,6 +470,7 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
         fixed_end_ms: Some(Some(9000)),
         is_auto_resumed: Some(false),
         deleted_ms: Some(9001),
+        alias: Some(Some("renamed".to_owned())),
         metadata: Some(BTreeMap::new()),
         network: Some(None),
         public_ports: Some(vec![1]),
@@ -460,6 +493,7 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
     expected.fixed_end_ms = Some(9000);
     expected.is_auto_resumed = false;
     expected.deleted_ms = Some(9001);
+    expected.alias = Some("renamed".to_owned());
     expected.metadata.clear();
     expected.network = None;
     expected.public_ports = vec![1];

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use crate::budget::{Budget, Counts, Limits, Progress};
 use crate::copy::Owners;
 use crate::error::Result;
-use crate::manifest::{Defaults, Kind, LayerRef, ManifestPart, Template};
+use crate::manifest::{Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::Tree;
 use required_files::Requirements;
@@ -162,14 +162,8 @@ impl Store {
             key: "root".to_owned(),
             layers: vec![LayerRef::Layer(layer.id().to_owned())],
         };
-        let template = self.publish(
-            name,
-            Kind::Imported,
-            vec![part],
-            Defaults::default(),
-            vec![layer],
-            replace,
-        )?;
+        let manifest = Manifest::new(name, Kind::Imported, vec![part], counts.done.bytes);
+        let template = self.publish(manifest, vec![layer], replace)?;
         Ok(Imported { template, counts })
     }
 }

@@ -16,6 +16,7 @@ fn template(layers: &[PathBuf]) -> Template {
         kind: Kind::Imported,
         created_unix_ms: 0,
         defaults: Default::default(),
+        size_bytes: None,
         parts: vec![
             Part {
                 target: "/".into(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use sandyard_core::network::Target;
 use sandyard_core::size::Size;
+use sandyard_core::time_span;
 
 /// Resource limits of a new sandbox.
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ pub(crate) struct CommandArgs {
     /// Environment variable of the command; repeatable
     #[arg(long, short, value_name = "NAME=VALUE", value_parser = pair)]
     env: Vec<(String, String)>,
-    /// Kill the command and its child processes after this time, for example 90 or 10m
+    /// Kill the command and its child processes after this time, for example 90s or 10m [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = fractional_seconds)]
     pub(super) timeout: Option<f64>,
 }
@@ -119,34 +120,9 @@ pub(crate) fn fractional_seconds(text: &str) -> Result<f64, String> {
 
 /// Parses a duration as whole seconds: `90`, `30m`, `1h30m`, `7d`.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let problem = || {
+    time_span::seconds(text).ok_or_else(|| {
         "expected seconds, or numbers with s, m, h or d, for example 90, 30m or 1h30m".to_owned()
-    };
-    if let Ok(seconds) = text.parse() {
-        return Ok(seconds);
-    }
-    if text.is_empty() {
-        return Err(problem());
-    }
-    let parts = text.split_inclusive(|c: char| !c.is_ascii_digit());
-    let total = parts
-        .map(span_seconds)
-        .try_fold(0_u64, |total, span| total.checked_add(span?));
-    total.ok_or_else(problem)
-}
-
-/// One number with its unit, in seconds.
-fn span_seconds(text: &str) -> Option<u64> {
-    let unit = text.chars().next_back()?;
-    let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    let unit_seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86400,
-        _ => return None,
-    };
-    count.checked_mul(unit_seconds)
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod pack;
 mod progress;
 mod transfer;
 mod upload;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ use serde_json::json;
 use crate::global::Global;
 use crate::output::{self, Format};
 use location::Location;
+pub(crate) use volume::{VolumeCpArgs, copy as copy_volume};
 
 #[derive(Debug, Args)]
 #[command(
@@ -64,23 +66,35 @@ pub(crate) async fn cp(global: &Global, args: CpArgs) -> anyhow::Result<ExitCode
     if let Some(user) = &args.user {
         client = client.with_file_user(user);
     }
-    let mut sources = args.paths;
-    let Some(target) = sources.pop() else {
-        bail!("the target is missing");
-    };
-    let target = match sources.len() {
-        1 => target,
-        _ => directory(target)?,
-    };
-    for source in sources {
-        let progress = progress::Progress::new(!args.quiet && !args.format.json);
-        let copied = copy(&client, &progress, source, target.clone()).await?;
-        progress.finish();
-        if args.format.json && target != Location::Stdio {
+    let show_progress = !args.quiet && !args.format.json;
+    for copied in copy_all(&client, args.paths, show_progress).await? {
+        if args.format.json && copied.to != "-" {
             output::json(&json!({ "path": copied.to, "bytes": copied.bytes }))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies every source to the last path.
+async fn copy_all(
+    client: &Client,
+    mut paths: Vec<Location>,
+    show_progress: bool,
+) -> anyhow::Result<Vec<Copied>> {
+    let Some(target) = paths.pop() else {
+        bail!("the target is missing");
+    };
+    let target = match paths.len() {
+        1 => target,
+        _ => directory(target)?,
+    };
+    let mut all = Vec::new();
+    for source in paths {
+        let progress = progress::Progress::new(show_progress);
+        all.push(copy(client, &progress, source, target.clone()).await?);
+        progress.finish();
+    }
+    Ok(all)
 }
 
 /// The target of several sources, which is a directory.

@@ -13,15 +13,18 @@ use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the ID of the sandbox. Options that are not given take their defaults from the server's settings.
+    after_help = "Prints the ID of the sandbox. Options that are not given take their defaults from the server's settings: 1h without \
+activity, then paused; 2g of memory, 2 cores, 4g of disk and 1024 processes, unless the operator changed them.
 
 Examples:
   id=$(sandyard create)
-  sandyard create --name build --memory 1g --timeout 2h --env TOKEN=abc --metadata ticket=42
+  sandyard create --name build --memory 1g --timeout 2h --metadata ticket=42
   sandyard create --no-internet --allow pypi.org --allow '*.pythonhosted.org'
-  sandyard create --secret GITHUB_TOKEN=github      # created with `sandyard secret set github`
   sandyard create --provider docker --template python:3.13
-  sandyard create --volume models:/mnt/models       # created with `sandyard volume create models`"
+  sandyard secret set github --host api.github.com
+  sandyard create --secret GITHUB_TOKEN=github
+  sandyard volume create models
+  sandyard create --volume models:/mnt/models"
 )]
 pub(crate) struct CreateArgs {
     /// Template to start from; `sandyard template ls` lists templates
@@ -36,7 +39,7 @@ pub(crate) struct CreateArgs {
     /// Owner of the sandbox; admins can name another user [default: you]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Idle timeout, for example 90, 30m or 2h
+    /// Idle timeout, for example 90s, 30m or 2h
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     timeout: Option<u64>,
     /// What to do with the sandbox when it times out

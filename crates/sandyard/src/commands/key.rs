@@ -12,6 +12,14 @@ use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Programs send a key in the header `Authorization: Bearer KEY`; this program takes it from SANDYARD_API_KEY or `sandyard login`.
+
+Examples:
+  sandyard key add laptop
+  sandyard key add ci --scope use --expires 90d
+  sandyard key ls"
+)]
 pub(crate) enum KeyCommand {
     /// Create an API key and print it; it cannot be printed again
     Add {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use sandyard_client::ClientError;
 use serde::Serialize;
 
 use crate::global::Global;
@@ -16,6 +17,28 @@ pub(crate) struct SandboxesArgs {
     ids: Vec<String>,
     #[command(flatten)]
     format: Format,
+}
+
+/// What to do about names that do not exist.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct ForceArgs {
+    /// Ignore names that do not exist
+    #[arg(long, short)]
+    force: bool,
+}
+
+impl ForceArgs {
+    /// The outcome of a deletion; that there was nothing to delete is a failure only without --force.
+    pub(super) fn outcome(self, deleted: Result<(), ClientError>) -> anyhow::Result<()> {
+        match deleted {
+            Err(error) if self.force && error.status() == Some(404) => Ok(()),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    pub(super) fn is_set(self) -> bool {
+        self.force
+    }
 }
 
 /// What to do with each sandbox.

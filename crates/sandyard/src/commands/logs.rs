@@ -18,6 +18,12 @@ const DEFAULT_TAIL: usize = 200;
 const MAX_TAIL: usize = 10_000;
 
 #[derive(Debug, Args)]
+#[command(after_help = "JSON output is one object per line.
+
+Examples:
+  sandyard logs build --follow
+  sandyard logs build --since 10m --timestamps
+  sandyard logs build --pid 12 --tail 50")]
 pub(crate) struct LogsArgs {
     /// ID or name of the sandbox; the ID of a deleted sandbox also works
     #[arg(value_name = "ID")]
@@ -75,11 +81,17 @@ fn time_of(entry: &LogEntry) -> Option<Timestamp> {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "JSON output is one object per line.
+
+Examples:
+  sandyard events build
+  sandyard events --follow               # of all sandboxes
+  sandyard events --tail 1000 --json")]
 pub(crate) struct EventsArgs {
-    /// ID or name of the sandbox; the ID of a deleted sandbox also works
+    /// ID or name of the sandbox; the ID of a deleted sandbox also works [default: all your sandboxes; for admins, everyone's]
     #[arg(value_name = "ID")]
-    id: String,
-    /// Follow: print new events until Ctrl-C or until the sandbox is deleted
+    id: Option<String>,
+    /// Follow: print new events until Ctrl-C or until the named sandbox is deleted
     #[arg(long, short)]
     follow: bool,
     /// Number of newest events to print
@@ -150,24 +162,24 @@ async fn print_all(
 /// Prints a sandbox's events. JSON output is one object per line.
 pub(crate) async fn events(global: &Global, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let client = global.client()?;
+    let id = args.id.as_deref();
+    let print = |event: &Event| print_event(event, id.is_none(), args.format);
     if !args.follow {
         let filter = EventFilter {
             limit: Some(args.tail),
             ..EventFilter::default()
         };
-        let mut events = client.events(&args.id, &filter).await?;
+        let mut events = client.events(id, &filter).await?;
         // Command events are stored in batches, so their sequence numbers are not in order of time.
         events.sort_by_cached_key(|event| event.other.get("at").map(ToString::to_string));
-        for event in &events {
-            print_event(event, args.format)?;
-        }
+        events.iter().try_for_each(print)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut stream = client.follow_events(&args.id, args.tail).await?;
+    let mut stream = client.follow_events(id, args.tail).await?;
     while let Some(event) = stream.next().await? {
-        print_event(&event, args.format)?;
+        print(&event)?;
         // `deleted` is the last event of a sandbox.
-        if event.kind == "deleted" || !output::is_writable() {
+        if (event.kind == "deleted" && id.is_some()) || !output::is_writable() {
             break;
         }
     }
@@ -193,13 +205,20 @@ fn print_line(entry: &LogEntry, args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_event(event: &Event, format: Format) -> anyhow::Result<()> {
+fn print_event(event: &Event, names_sandbox: bool, format: Format) -> anyhow::Result<()> {
     if format.json {
         return output::json_line(event);
     }
     let at = output::clock_time(&event_time(&event.other));
     let details = details(&event.data);
-    let text = format!("{at}  {:13}  {:10}  {details}", event.kind, event.actor);
+    let sandbox = match names_sandbox {
+        true => format!("{:20}  ", event.sandbox_id),
+        false => String::new(),
+    };
+    let text = format!(
+        "{at}  {sandbox}{:13}  {:10}  {details}",
+        event.kind, event.actor
+    );
     output::line(output::escape_control(text.trim_end()));
     Ok(())
 }

@@ -29,6 +29,9 @@ const INTERNAL_ERROR: i64 = -32603;
 const PARSE_ERROR: i64 = -32700;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sandyard mcp --print-config      # for the settings of an MCP client
+  sandyard mcp --sandbox build")]
 pub(crate) struct McpArgs {
     /// Use the tool server of this sandbox (ID or name) instead of the server's own tools
     #[arg(long, value_name = "ID")]

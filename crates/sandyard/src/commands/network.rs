@@ -22,7 +22,7 @@ with :port. Allowed targets take precedence over denied ones. Only the operator 
 
 Examples:
   sandyard network show build
-  sandyard network set build --no-internet --allow pypi.org --allow '*.pythonhosted.org'
+  sandyard network set build --no-internet --allow pypi.org
   sandyard network allow build registry.npmjs.org:443
   sandyard network deny build '*:25'"
 )]
@@ -41,11 +41,16 @@ pub(crate) enum NetworkCommand {
 // At least one option is required: an empty policy would allow the whole internet.
 #[command(group = ArgGroup::new("what").required(true).multiple(true)
     .args(["internet", "no_internet", "allow", "deny", "from"]))]
-#[command(after_help = "Examples:
-  sandyard network set build --internet                        # allow the public internet
-  sandyard network set build --no-internet                     # deny everything
-  sandyard network set build --no-internet --allow pypi.org    # allow only pypi.org
-  sandyard network set build --from policy.json                # JSON as `sandyard network show --json` prints it")]
+#[command(
+    override_usage = "sandyard network set [OPTIONS] <ID>",
+    after_help = "At least one option is required. --from takes what `sandyard network show --json` prints.
+
+Examples:
+  sandyard network set build --internet       # allow the public internet
+  sandyard network set build --no-internet    # deny everything
+  sandyard network set build --no-internet --allow pypi.org
+  sandyard network set build --from policy.json"
+)]
 pub(crate) struct SetArgs {
     /// ID or name of the sandbox
     #[arg(value_name = "ID")]

@@ -9,6 +9,14 @@ use crate::global::Global;
 use crate::output::{Cell, Format};
 
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Ports are private: only their owner reaches them, with a key or with a link of `ports open`.
+
+Examples:
+  sandyard ports open web 3000     # print a link; `sandyard open` opens it
+  sandyard ports share web 3000    # anyone can open the URL
+  sandyard ports unshare web 3000"
+)]
 pub(crate) enum PortsCommand {
     /// List open ports of a sandbox
     Ls(SandboxArgs),

@@ -52,7 +52,7 @@ pub(crate) struct KillArgs {
     after_help = "Exit code: with PID, the exit code of the process; 124 when --timeout is over.
 
 Examples:
-  sandyard wait ID 12                    # until process 12 has ended
+  sandyard wait ID 12         # until process 12 has ended
   sandyard wait ID --for paused --timeout 10m"
 )]
 pub(crate) struct WaitArgs {
@@ -65,7 +65,7 @@ pub(crate) struct WaitArgs {
     /// Wait until the sandbox has this status [default: any but running]
     #[arg(long = "for", value_name = "STATUS", value_parser = ["running", "paused", "stopped", "error", "deleted"])]
     expected: Option<String>,
-    /// Give up after this time, for example 90 or 10m
+    /// Give up after this time, for example 90s or 10m [default: never]
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     timeout: Option<u64>,
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sandyard_client::{Client, ListFilter, SandboxInfo};
 
 use super::args::seconds;
-use super::lifecycle::apply_to_each;
+use super::lifecycle::{ForceArgs, apply_to_each};
 use super::local;
 use super::prompt::confirm;
 use super::sandbox_text::status;
@@ -27,6 +27,8 @@ pub(crate) struct RmArgs {
     all: bool,
     #[command(flatten)]
     bulk: BulkArgs,
+    #[command(flatten)]
+    force: ForceArgs,
     /// Use the engine of this data directory instead of a server, for sandboxes of `sandyard run`
     #[arg(long)]
     local: bool,
@@ -67,7 +69,7 @@ pub(crate) async fn rm(global: &Global, args: &RmArgs) -> anyhow::Result<ExitCod
     }
     let client = global.client()?;
     match ids {
-        Some(ids) => delete(&client, &ids, args.format).await,
+        Some(ids) => delete(&client, &ids, args.force, args.format).await,
         None => delete_chosen(&client, &args.bulk, args.format, |_| true).await,
     }
 }
@@ -121,7 +123,7 @@ async fn delete_chosen(
         .into_iter()
         .map(|sandbox| sandbox.sandbox_id)
         .collect();
-    delete(client, &ids, format).await
+    delete(client, &ids, ForceArgs::default(), format).await
 }
 
 fn question(sandboxes: &[SandboxInfo]) -> String {
@@ -140,9 +142,14 @@ fn question(sandboxes: &[SandboxInfo]) -> String {
     }
 }
 
-async fn delete(client: &Client, ids: &[String], format: Format) -> anyhow::Result<ExitCode> {
+async fn delete(
+    client: &Client,
+    ids: &[String],
+    force: ForceArgs,
+    format: Format,
+) -> anyhow::Result<ExitCode> {
     apply_to_each(ids, format, async |id| {
-        client.delete(id).await?;
+        force.outcome(client.delete(id).await.map(drop))?;
         Ok((id.to_owned(), id.to_owned()))
     })
     .await

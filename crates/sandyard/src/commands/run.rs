@@ -35,8 +35,8 @@ Exit code: the command's exit code, or 128 plus the number of the signal that ki
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
   sandyard run -it -- bash
-  sandyard run --no-internet --allow pypi.org --allow files.pythonhosted.org -- pip install --target lib six
-  echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -"
+  sandyard run --no-internet --allow pypi.org -- curl https://pypi.org
+  echo 'print(1)' | sandyard run -i --memory 256m --timeout 10s -- python3 -"
 )]
 pub(crate) struct RunArgs {
     /// Template to start from

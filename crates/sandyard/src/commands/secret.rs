@@ -51,7 +51,7 @@ the command line, where every user of the host could see it.
 Examples:
   sandyard secret set openai --host api.openai.com
   sandyard secret set github --host api.github.com --value-from env:GITHUB_TOKEN
-  pass show registry | sandyard secret set registry --host '*.registry.example.com' --value-from -"
+  pass show ci | sandyard secret set ci --host ci.example.com --value-from -"
 )]
 pub(crate) struct SetArgs {
     /// Name: letters, digits, - and _

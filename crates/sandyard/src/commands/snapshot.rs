@@ -11,6 +11,14 @@ use crate::global::Global;
 use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A snapshot is a template of yours: `sandyard template ls` lists it, `sandyard template rm` deletes it. Memory and processes are \
+not saved.
+
+Examples:
+  sandyard snapshot build tools-installed
+  sandyard create --template tools-installed"
+)]
 pub(crate) struct SnapshotArgs {
     /// ID or name of the sandbox
     #[arg(value_name = "ID")]
@@ -22,6 +30,13 @@ pub(crate) struct SnapshotArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Prints the ID of the copy. Memory and processes are not copied.
+
+Examples:
+  sandyard fork build
+  sandyard fork build --env BRANCH=next --timeout 2h"
+)]
 pub(crate) struct ForkArgs {
     /// ID or name of the sandbox
     #[arg(value_name = "ID")]
@@ -32,7 +47,7 @@ pub(crate) struct ForkArgs {
     /// Metadata of the copy; repeatable. Replaces all metadata of the original
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
-    /// Idle timeout of the copy, for example 90, 30m or 2h
+    /// Idle timeout of the copy, for example 90s, 30m or 2h
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     timeout: Option<u64>,
     #[command(flatten)]

@@ -13,10 +13,11 @@ use serde_json::json;
 use tokio::io::AsyncRead;
 
 use super::archive::pack_root;
+use super::lifecycle::{ForceArgs, apply_to_each};
 use super::local;
 use super::render::field_text;
 use crate::global::Global;
-use crate::output::{Cell, Format};
+use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Args)]
 pub(crate) struct TemplateArgs {
@@ -34,7 +35,15 @@ pub(crate) struct TemplateArgs {
 pub(super) enum TemplateCommand {
     /// List templates
     Ls(Format),
-    /// Create a template from a root file system or an image (`docker save`, OCI layout): a directory or a tar archive (plain, gzip, xz or zstd)
+    /// Create a template from a root file system or an image: a directory or a tar archive
+    #[command(
+        after_help = "The archive may be compressed with gzip, xz or zstd. Images are those that `docker save` and OCI tools write. Only admins can import templates.
+
+Examples:
+  templates/debian -o debian.tar.zst
+  sandyard template import debian debian.tar.zst
+  docker save python:3.13 | sandyard template import py -"
+    )]
     Import {
         /// Name of the template
         name: String,
@@ -43,10 +52,17 @@ pub(super) enum TemplateCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Delete a template; sandboxes created from it are not affected
+    /// Delete templates and snapshots
+    #[command(
+        after_help = "Sandboxes that were created from a template keep working, with and without --force. The default template cannot be \
+deleted."
+    )]
     Rm {
         /// Name of the template
-        name: String,
+        #[arg(required = true, value_name = "NAME")]
+        name: Vec<String>,
+        #[command(flatten)]
+        force: ForceArgs,
         #[command(flatten)]
         format: Format,
     },
@@ -65,20 +81,28 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
             if let Some(provider) = provider {
                 templates.retain(|template| template.provider == provider);
             }
-            let headings = ["NAME", "PROVIDER", "SIZE", "NOTE"];
-            format.print_table(&headings, &templates, |template| {
-                let size = template.size_bytes.map(|bytes| Size(bytes).to_string());
+            let headings = ["NAME", "SIZE", "CREATED", "PROVIDER", "NOTE"];
+            format.print_fitted(&headings, 4, &templates, |template| {
+                let size = template.size_bytes.map(|bytes| Size(bytes).readable());
                 vec![
                     Cell::from(&template.name),
-                    Cell::from(&template.provider),
                     Cell::from(size.unwrap_or_default()),
+                    Cell::from(output::ago(&field_text(&template.other, "created_at"))),
+                    Cell::from(&template.provider),
                     Cell::from(field_text(&template.other, "note")),
                 ]
             })
         }
-        TemplateCommand::Rm { name, format } => {
-            client.remove_template_from(provider, &name).await?;
-            format.print(&json!({ "name": name }), &name)
+        TemplateCommand::Rm {
+            name,
+            force,
+            format,
+        } => {
+            apply_to_each(&name, format, async |name| {
+                force.outcome(client.remove_template_from(provider, name).await)?;
+                Ok((json!({ "name": name }), name.to_owned()))
+            })
+            .await
         }
         TemplateCommand::Import {
             name,

@@ -11,11 +11,18 @@ use crate::global::Global;
 use crate::output::Format;
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Prints the time at which the timeout ends if the sandbox is not used, or - while it does not run.
+
+Examples:
+  sandyard timeout build 2h
+  sandyard timeout build 30m --action delete"
+)]
 pub(crate) struct TimeoutArgs {
     /// ID or name of the sandbox
     #[arg(value_name = "ID")]
     id: String,
-    /// Idle timeout, for example 90, 30m or 2h; it starts now and again after every activity
+    /// Idle timeout, for example 90s, 30m or 2h; it starts now and again after every activity
     #[arg(value_name = "DURATION", value_parser = seconds)]
     time: u64,
     /// What to do with the sandbox then [default: unchanged]

@@ -14,7 +14,12 @@ use crate::output::{Cell, Format};
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = "Passwords are asked for on the terminal, or read as one line from standard input. They are not accepted on the \
-command line, where every user of the host could see them."
+command line, where every user of the host could see them.
+
+Examples:
+  sandyard user add alice
+  sandyard user add robot --no-password && sandyard key add ci --user robot
+  sandyard user set alice --max-sandboxes 20"
 )]
 pub(crate) enum UserCommand {
     /// Create a user
@@ -36,7 +41,7 @@ pub(crate) enum UserCommand {
     /// List users
     Ls(Format),
     /// Change the role or the sandbox limit of a user
-    #[command(group = clap::ArgGroup::new("change").args(["max_sandboxes", "admin", "no_admin"]).required(true).multiple(true))]
+    #[command(override_usage = "sandyard user set [OPTIONS] <NAME>", group = clap::ArgGroup::new("change").args(["max_sandboxes", "admin", "no_admin"]).required(true).multiple(true))]
     Set {
         /// Name of the user
         name: String,

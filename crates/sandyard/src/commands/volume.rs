@@ -6,7 +6,8 @@ use clap::Subcommand;
 use sandyard_core::size::Size;
 use serde_json::json;
 
-use super::lifecycle::apply_to_each;
+use super::cp::{VolumeCpArgs, copy_volume};
+use super::lifecycle::{ForceArgs, apply_to_each};
 use super::render::field_text;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
@@ -18,7 +19,7 @@ use crate::output::{self, Cell, Format};
 Examples:
   sandyard volume create models
   sandyard create --volume models:/mnt/models
-  sandyard volume ls"
+  sandyard volume cp ./weights models:"
 )]
 pub(crate) enum VolumeCommand {
     /// Create an empty volume
@@ -30,11 +31,15 @@ pub(crate) enum VolumeCommand {
     },
     /// List your volumes
     Ls(Format),
+    /// Copy files and directories from and to volumes
+    Cp(VolumeCpArgs),
     /// Delete volumes and their files; fails while a sandbox mounts one of them
     Rm {
         /// Names or IDs of the volumes
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
+        #[command(flatten)]
+        force: ForceArgs,
         #[command(flatten)]
         format: Format,
     },
@@ -59,14 +64,19 @@ pub(crate) async fn volume(global: &Global, command: VolumeCommand) -> anyhow::R
                 vec![
                     Cell::from(&volume.name),
                     Cell::from(&volume.volume_id),
-                    Cell::from(Size(volume.size_bytes).to_string()),
-                    Cell::from(field_text(&volume.other, "created_at")),
+                    Cell::from(Size(volume.size_bytes).readable()),
+                    Cell::from(output::ago(&field_text(&volume.other, "created_at"))),
                 ]
             })
         }
-        VolumeCommand::Rm { names, format } => {
+        VolumeCommand::Cp(args) => copy_volume(global, args).await,
+        VolumeCommand::Rm {
+            names,
+            force,
+            format,
+        } => {
             apply_to_each(&names, format, async |name| {
-                client.delete_volume(name).await?;
+                force.outcome(client.delete_volume(name).await)?;
                 Ok((json!({ "name": name }), name.to_owned()))
             })
             .await

@@ -90,10 +90,7 @@ impl Service {
                     .hint("delete one you do not need, or ask an admin for more"));
                 }
                 InsertOutcome::AliasTaken => {
-                    return Err(
-                        ServiceError::conflict("another sandbox of yours has this alias")
-                            .field("alias"),
-                    );
+                    return Err(ServiceError::alias_taken());
                 }
                 InsertOutcome::VolumeGone { id } => {
                     let mounts = &row.mounts;

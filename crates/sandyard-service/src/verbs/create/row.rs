@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sandyard_core::SandboxStatus;
+use sandyard_core::time_span::readable;
 use sandyard_provider::{InstanceSpec, Mount};
 use sandyard_store::model::{Expiry, MountedVolume, Sandbox, TimeoutAction};
 use serde_json::json;
@@ -139,9 +140,9 @@ impl Service {
             return Err(ServiceError::invalid(
                 "timeout",
                 format!(
-                    "`timeout` must be between 1 and {} s (got {} s)",
-                    max.as_secs(),
-                    timeout.as_secs()
+                    "`timeout` must be between 1s and {} (got {})",
+                    readable(max.as_secs()),
+                    readable(timeout.as_secs())
                 ),
             ));
         }

@@ -18,7 +18,7 @@ use crate::budget::Budget;
 use crate::build::{Builder, ROOT};
 use crate::error::{Result, TemplateError};
 use crate::layer::SharedLayer;
-use crate::manifest::{Defaults, Kind, LayerRef, ManifestPart, Template};
+use crate::manifest::{Defaults, Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::snapshot::MAX_LAYERS;
 use crate::store::{Replace, Store};
 use crate::tree::Tree;
@@ -40,6 +40,7 @@ pub(super) fn import(
     replace: Replace,
     budget: &mut Budget<'_>,
 ) -> Result<Imported> {
+    let scratch_bytes = budget.counts.done.bytes;
     let image = Image::read(scratch)?;
     if image.layers.len() > MAX_LAYERS - LAYERS_TO_ADD {
         return Err(TemplateError::TooManyLayers {
@@ -76,14 +77,12 @@ pub(super) fn import(
         key: "root".to_owned(),
         layers,
     };
-    let template = store.publish(
-        name,
-        Kind::Imported,
-        vec![part],
-        image.defaults,
-        vec![top],
-        replace,
-    )?;
+    let size_bytes = budget.counts.done.bytes - scratch_bytes;
+    let manifest = Manifest {
+        defaults: image.defaults,
+        ..Manifest::new(name, Kind::Imported, vec![part], size_bytes)
+    };
+    let template = store.publish(manifest, vec![top], replace)?;
     Ok(Imported {
         template,
         counts: budget.counts,
@@ -107,6 +106,7 @@ fn below(store: &Store, layers: &[LayerRef]) -> Template {
         name: String::new(),
         kind: Kind::Imported,
         created_unix_ms: 0,
+        size_bytes: None,
         defaults: Defaults::default(),
         parts: vec![part.resolve(store.layers_dir())],
     }

@@ -11,6 +11,7 @@ use sandyard_template::Template;
 use serde_json::json;
 
 use super::super::archive::pack_root;
+use super::super::lifecycle::apply_to_each;
 use super::super::template::TemplateCommand;
 use crate::global::Global;
 use crate::output::Cell;
@@ -24,18 +25,29 @@ pub(in crate::commands) async fn template(
     match command {
         TemplateCommand::Ls(format) => {
             let templates = engine.templates().await?;
-            format.print_table(&["NAME", "PARTS", "LAYERS"], &templates, |template| {
+            format.print_table(&["NAME", "SIZE", "LAYERS"], &templates, |template| {
                 let layers = template.parts.iter().map(|part| part.layers.len()).max();
+                let size = template.size_bytes.map(|bytes| Size(bytes).readable());
                 vec![
                     Cell::from(&template.name),
-                    Cell::from(template.parts.len().to_string()),
+                    Cell::from(size.unwrap_or_default()),
                     Cell::from(layers.unwrap_or(0).to_string()),
                 ]
             })
         }
-        TemplateCommand::Rm { name, format } => {
-            engine.remove_template(&name).await?;
-            format.print(&json!({ "name": name }), &name)
+        TemplateCommand::Rm {
+            name,
+            force,
+            format,
+        } => {
+            let existing = engine.templates().await?;
+            apply_to_each(&name, format, async |name| {
+                if !force.is_set() || existing.iter().any(|template| template.name == name) {
+                    engine.remove_template(name).await?;
+                }
+                Ok((json!({ "name": name }), name.to_owned()))
+            })
+            .await
         }
         TemplateCommand::Import {
             name,

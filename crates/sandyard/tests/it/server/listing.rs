@@ -1,7 +1,7 @@
 //! What people see of sandboxes: `ls`, `info`, `metrics`, `stats`, `events` and `health`.
 
-use super::Server;
 use super::terminal::screen;
+use super::{Server, stderr_of};
 
 #[test]
 fn the_list_fits_the_terminal_and_says_what_happens_next() {
@@ -88,6 +88,90 @@ fn a_list_is_filtered_sorted_and_formatted() {
     assert_eq!(server.out(&["ls", "-q", "-f", "metadata.x=y"]), id);
     assert_eq!(server.json(&["info", "b-1", "--json"])["timeout"], 7200);
     assert_eq!(server.sandyard(&["update", "b-1"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_sandbox_is_renamed() {
+    let server = Server::start();
+    let id = server.out(&["create", "--name", "old"]);
+    let other = server.out(&["create", "--name", "taken"]);
+    assert_eq!(server.out(&["update", "old", "--name", "new"]), id);
+    assert_eq!(server.out(&["exec", "new", "--", "echo", "here"]), "here");
+    let refused = server.sandyard(&["update", "new", "--name", "taken"]);
+    assert!(stderr_of(&refused).contains("another sandbox of yours"));
+    assert_eq!(server.out(&["update", "new", "--name", ""]), id);
+    assert!(!server.sandyard(&["info", "new"]).status.success());
+    // Of all sandboxes, with the sandbox of each.
+    let events = server.out(&["events"]);
+    let of = |id: &str, kind: &str| {
+        let lines = events.lines();
+        lines
+            .filter(|line| line.contains(id) && line.contains(kind))
+            .count()
+    };
+    assert_eq!((of(&id, "renamed"), of(&id, "created")), (2, 1), "{events}");
+    assert_eq!(
+        (of(&other, "renamed"), of(&other, "created")),
+        (0, 1),
+        "{events}"
+    );
+    for line in server.out(&["events", "--json"]).lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert!([&id, &other].contains(&&event["sandbox_id"].as_str().expect("text").to_owned()));
+    }
+}
+
+#[test]
+fn deleting_what_does_not_exist_fails_only_without_force() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    server.out(&["snapshot", &id, "saved"]);
+    let user = server.out(&["create", "--template", "saved"]);
+    let templates = server.out(&["template", "ls"]);
+    let saved = templates.lines().find(|line| line.starts_with("saved"));
+    assert!(saved.expect("a row").contains(" bytes "), "{templates}");
+    for command in [&["rm"][..], &["template", "rm"], &["volume", "rm"]] {
+        let without = [command, &["gone"]].concat();
+        assert!(!server.sandyard(&without).status.success(), "{command:?}");
+        let with = [command, &["gone", "--force"]].concat();
+        assert_eq!(server.out(&with), "gone");
+    }
+    // In use, and deleted all the same; what was made of it goes on.
+    assert_eq!(
+        server.out(&["template", "rm", "saved", "gone", "-f"]),
+        "saved\ngone"
+    );
+    server.out(&["stop", &user]);
+    assert_eq!(server.out(&["exec", &user, "--", "echo", "here"]), "here");
+}
+
+#[test]
+fn files_are_copied_from_and_to_a_volume() {
+    let server = Server::start();
+    server.out(&["volume", "create", "data"]);
+    let source = server.env().path().join("notes");
+    std::fs::create_dir(&source).expect("make");
+    std::fs::write(source.join("a"), "text").expect("write");
+    let source = source.to_str().expect("UTF-8");
+    let copied = server.json(&["volume", "cp", "--json", source, "data:"]);
+    assert_eq!(copied["path"], "data:notes");
+    assert_eq!(server.out(&["volume", "cp", "data:notes/a", "-"]), "text");
+    assert_eq!(
+        server.out(&["ls", "-q"]),
+        "",
+        "the temporary sandbox is deleted"
+    );
+    // A sandbox that uses the volume sees the files, and they are its user's.
+    let id = server.out(&["create", "--volume", "data:/data"]);
+    let run = |script: &str| server.out(&["exec", &id, "--", "sh", "-c", script]);
+    assert_eq!(
+        run("cat /data/notes/a && echo more >> /data/notes/a && cat /data/notes/a"),
+        "texttextmore"
+    );
+    let missing = server.sandyard(&["volume", "cp", "nosuch:a", "-"]);
+    assert!(stderr_of(&missing).contains("nosuch"), "{missing:?}");
+    let neither = server.sandyard(&["volume", "cp", "a", "b"]);
+    assert!(stderr_of(&neither).contains("VOLUME:PATH"), "{neither:?}");
 }
 
 #[test]
