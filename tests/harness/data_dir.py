@@ -39,7 +39,9 @@ class DataDir:
         return json.loads(self.local("ls", "--local", "--json"))
 
     def launchers(self):
-        return [pid for pid in processes.with_argument(str(self.path)) if "launcher" in processes.cmdline(pid)]
+        named = [pid for pid in processes.with_argument(str(self.path)) if "launcher" in processes.cmdline(pid)]
+        # A child has its parent's name until it gives itself one, or for as long as it lives.
+        return [pid for pid in named if processes.parent(pid) not in named]
 
     def remove(self):
         """Deletes what the engine still has, ends it and removes the directory. Fails if a sandbox or a process survives."""

@@ -1,6 +1,8 @@
 """Docker's own API, for tests that look behind the server: what is really there, whatever the server says."""
 
+import io
 import ssl
+import tarfile
 import time
 from pathlib import Path
 
@@ -78,6 +80,28 @@ class DockerApi:
         with Path(tar).open("rb") as archive:
             response = self._http.post("/images/create", params=parameters, content=archive)
         assert response.status_code == 200 and "error" not in response.text, response.text[:500]
+
+    def build_image(self, name, dockerfile):
+        """Builds an image of a Dockerfile that needs no other file."""
+        context = io.BytesIO()
+        with tarfile.open(fileobj=context, mode="w") as archive:
+            entry = tarfile.TarInfo("Dockerfile")
+            entry.size = len(dockerfile.encode())
+            archive.addfile(entry, io.BytesIO(dockerfile.encode()))
+        parameters = {"t": name, "networkmode": "none", "version": "1"}
+        headers = {"content-type": "application/x-tar"}
+        response = self._http.post("/build", params=parameters, content=context.getvalue(), headers=headers)
+        assert response.status_code == 200 and "errorDetail" not in response.text, response.text[-1000:]
+
+    def save_image(self, name, file):
+        """Writes an image to an open file, as `docker save` does."""
+        with self._http.stream("GET", f"/images/{name}/get") as response:
+            assert response.status_code == 200, response.read()
+            for part in response.iter_bytes(1 << 20):
+                file.write(part)
+
+    def remove_image(self, name):
+        self.call("DELETE", f"/images/{name}")
 
     def has_image(self, name):
         return self._http.get(f"/images/{name}/json").status_code == 200

@@ -26,6 +26,14 @@ def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def parent(pid):
+    """The process that has started it; none when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def is_alive(pid):
     """Whether a process exists and is more than an entry that nobody has collected yet."""
     try:

@@ -46,6 +46,9 @@ pub(crate) struct Record {
     pub(crate) started_ms: Option<u64>,
     /// Why it stopped or was paused without a request; while it runs, what was repaired when it started.
     pub(crate) reason: Option<String>,
+    /// Why it is being stopped without a request. Written before its first process ends, so that the reason is known as soon as it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ending: Option<String>,
     /// What this host could not give it, as sentences for the user.
     #[serde(rename = "lacks")]
     pub(crate) limitations: Vec<String>,
@@ -124,6 +127,11 @@ impl Record {
         }
     }
 
+    /// Why its first process has ended.
+    pub(crate) fn reason_of_death(&self) -> String {
+        self.ending.as_deref().unwrap_or(DIED).to_owned()
+    }
+
     /// The description for callers.
     pub(crate) fn info(&self) -> SandboxInfo {
         let state = self.observed_state();
@@ -140,7 +148,7 @@ impl Record {
             created_ms: self.created_ms,
             started_ms: self.started_ms,
             reason: if died {
-                Some(DIED.to_owned())
+                Some(self.reason_of_death())
             } else {
                 self.reason.clone()
             },
@@ -150,7 +158,7 @@ impl Record {
 }
 
 /// Reason of a sandbox that stopped without a request.
-pub(crate) const DIED: &str =
+const DIED: &str =
     "its first process ended: the host restarted, or it was killed or ran out of memory";
 
 /// The error for a change that the state machine does not allow.

@@ -1,8 +1,10 @@
 //! Writes files, directories and links into a layer. Links in the path never lead out of it.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, chmodat, fchmod, fstat, ioctl_ficlone, openat, symlinkat,
@@ -12,8 +14,10 @@ use rustix::io::Errno;
 use crate::budget::Counts;
 use crate::copy::{Owners, chown_fd, chown_name};
 use crate::error::{OperationExt, Result, TemplateError};
+use crate::lookup::{Entry, Folder, TemplateLookup};
+use crate::manifest::Template;
 use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
-use crate::tree::Tree;
+use crate::tree::{Tree, stat_entry};
 
 /// Owner inside: user and group have the same number for all we make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) const ROOT: Owner = Owner(0, 0);
 #[derive(Debug)]
 pub(crate) struct Builder<'a> {
     root: &'a Tree,
+    /// The layers below, which are seen and not changed.
+    below: Option<RefCell<TemplateLookup<'a>>>,
     owners: Owners,
     parents: Parents<'a>,
     counts: Counts,
@@ -35,10 +41,17 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(root: &'a Tree, owners: Owners) -> Self {
         Self {
             root,
+            below: None,
             owners,
             parents: Parents::new(root),
             counts: Counts::default(),
         }
+    }
+
+    /// The same on top of the layers of `template`.
+    pub(crate) fn above(self, template: &'a Template) -> Self {
+        let below = Some(RefCell::new(TemplateLookup::new(template)));
+        Self { below, ..self }
     }
 
     /// Makes a directory, or changes the attributes of an existing one. Anything else of that name is removed.
@@ -93,9 +106,23 @@ impl<'a> Builder<'a> {
         self.root
             .open_in_root(Path::new(path), OFlags::PATH)
             .is_ok()
+            || !matches!(
+                self.find_below(path),
+                Ok(None | Some(Entry::Nothing)) | Err(_)
+            )
     }
 
-    /// Says whether the name itself is a directory, not a link to one.
+    fn find_below(&self, path: &str) -> Result<Option<Entry>> {
+        let Some(below) = &self.below else {
+            return Ok(None);
+        };
+        Ok(below
+            .borrow_mut()
+            .find(Path::new(path))?
+            .map(|found| found.entry))
+    }
+
+    /// Says whether the name itself is a directory of this layer, not a link to one.
     pub(crate) fn is_real_dir(&self, path: &str) -> bool {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         self.root.open_in_root(Path::new(path), flags).is_ok()
@@ -108,7 +135,14 @@ impl<'a> Builder<'a> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match self.root.open_in_root(Path::new(path), flags) {
             Ok(file) => file,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
+                return match self.find_below(path)? {
+                    Some(Entry::File(file)) => file
+                        .read(limit)?
+                        .map_or(Err(too_large(limit)), |bytes| Ok(Some(bytes))),
+                    _ => Ok(None),
+                };
+            }
             Err(error) => return Err(error).operation(reading),
         };
         let stat = fstat(&file).operation(reading)?;
@@ -121,10 +155,7 @@ impl<'a> Builder<'a> {
             .read_to_end(&mut bytes)
             .operation(reading)?;
         if bytes.len() as u64 > limit {
-            return Err(TemplateError::LimitExceeded {
-                what: "bytes in an account file",
-                limit,
-            });
+            return Err(too_large(limit));
         }
         Ok(Some(bytes))
     }
@@ -165,9 +196,67 @@ impl<'a> Builder<'a> {
         let (parent, name) = split(path.as_bytes())
             .ok_or(Errno::INVAL)
             .operation(making)?;
+        let parent = self.make_parents(parent)?;
         let target = self.parents.open(parent, name).operation(making)?;
         make(&target, self.owners, &mut self.counts).operation(making)?;
         self.parents.cache(target);
         Ok(())
+    }
+
+    /// Makes those directories of the way to `folder` that only the layers below have, as they are there. Returns where it leads.
+    fn make_parents(&mut self, folder: PathBuf) -> Result<PathBuf> {
+        let Some(below) = &self.below else {
+            return Ok(folder);
+        };
+        let Some(found) = below.borrow_mut().find(&Path::new("/").join(&folder))? else {
+            return Ok(folder);
+        };
+        for Folder {
+            path,
+            mode,
+            uid,
+            gid,
+        } in found.folders
+        {
+            let Some((parent, name)) = split(path.as_os_str().as_bytes()) else {
+                continue;
+            };
+            let making = || format!("make `{}` in the layer", path.display());
+            let target = self.parents.open(parent, name).operation(making)?;
+            if stat_entry(&target.dir, &target.name)
+                .operation(making)?
+                .is_some()
+            {
+                continue;
+            }
+            make_directory(&target)
+                .and_then(|()| {
+                    chown_name(
+                        &target.dir,
+                        &target.name,
+                        uid,
+                        gid,
+                        self.owners,
+                        &mut self.counts,
+                    )
+                })
+                .and_then(|()| {
+                    chmodat(
+                        &target.dir,
+                        &target.name,
+                        Mode::from_raw_mode(mode),
+                        AtFlags::empty(),
+                    )
+                })
+                .operation(making)?;
+        }
+        Ok(found.path.strip_prefix("/").map_or(folder, Path::to_owned))
+    }
+}
+
+fn too_large(limit: u64) -> TemplateError {
+    TemplateError::LimitExceeded {
+        what: "bytes in an account file",
+        limit,
     }
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, syncfs};
 
-use crate::error::{OperationExt, Result};
+use rustix::io::Errno;
+
+use crate::error::{OperationExt, Result, TemplateError};
 use crate::remove::remove_tree;
 use crate::tree::Tree;
 
@@ -62,6 +64,21 @@ impl NewLayer {
         syncfs(self.tree()?).operation(|| format!("write out layer `{}`", self.dir.display()))
     }
 
+    /// Keeps it under the name `id`, which tells its content. If there is such a layer already, that is kept instead.
+    ///
+    /// Until what is returned is dropped, no sweep removes it. The caller holds the store's lock.
+    pub(crate) fn share(mut self, id: &str) -> Result<SharedLayer> {
+        let dir = self.dir.with_file_name(id);
+        if !dir.exists() {
+            std::fs::rename(&self.dir, &dir)
+                .operation(|| format!("keep layer `{}`", dir.display()))?;
+            self.is_published = true;
+        }
+        // Its lock would keep out the one that follows.
+        drop(self);
+        SharedLayer::open(&dir)?.ok_or(TemplateError::LayerGone { layer: dir })
+    }
+
     /// Keeps it: a manifest names it now.
     pub(crate) fn keep(mut self) {
         self.is_published = true;
@@ -76,6 +93,28 @@ impl Drop for NewLayer {
         }
         // Closing is not enough: a process that is just being started also has the descriptor for a moment.
         let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+/// A finished layer that several templates may share, held against sweeping.
+#[derive(Debug)]
+pub(crate) struct SharedLayer {
+    _lock: OwnedFd,
+}
+
+impl SharedLayer {
+    /// `None` if there is no such layer. The caller holds the store's lock.
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>> {
+        let opening = || format!("open layer `{}`", dir.display());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = match open(dir, flags, Mode::empty()) {
+            Ok(lock) => lock,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error).operation(opening),
+        };
+        // Nobody fills a layer that has its final name, so this waits for no one.
+        flock(&lock, FlockOperation::LockShared).operation(opening)?;
+        Ok(Some(Self { _lock: lock }))
     }
 }
 

@@ -14,7 +14,7 @@
 //! |--------------------------------------|---------------|
 //! | find, list, remove, sweep            | [`Store`]     |
 //! | start from what the host has         | `host/`       |
-//! | start from a tree or a tarball       | `import/`     |
+//! | start from a tree, a tarball, an image | `import/`   |
 //! | keep what a sandbox changed          | `snapshot.rs` |
 //! | list what a sandbox changed          | `diff.rs`     |
 //! | find what is shown at a path         | `lookup.rs`   |
@@ -52,7 +52,7 @@ pub use error::TemplateError;
 pub use host::{HOST_TEMPLATE, HostOptions};
 pub use import::{ImportOptions, Imported};
 pub use lookup::{Entry, Folder, LayerFile, ResolvedPath, TemplateLookup};
-pub use manifest::{Kind, Part, Template};
+pub use manifest::{Defaults, Kind, Part, Template};
 pub use name::is_valid_name;
 pub use remove::remove_tree;
 pub use snapshot::MAX_LAYERS;

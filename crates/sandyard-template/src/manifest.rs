@@ -1,11 +1,13 @@
 //! Templates in memory, and their manifests on disk.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TemplateError};
 use crate::host::Fingerprint;
+use crate::store::unix_ms;
 
 /// Format of the manifests this version writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -24,6 +26,9 @@ pub struct Template {
     pub size_bytes: Option<u64>,
     /// Mounts, parents before children.
     pub parts: Vec<Part>,
+    /// What commands get that do not choose otherwise.
+    #[serde(default, skip_serializing_if = "Defaults::is_empty")]
+    pub defaults: Defaults,
 }
 
 impl Template {
@@ -32,6 +37,21 @@ impl Template {
         self.parts
             .iter()
             .flat_map(|part| part.layers.iter().map(PathBuf::as_path))
+    }
+}
+
+/// What an image says about the commands that run in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Defaults {
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Where commands start.
+    pub workdir: Option<String>,
+}
+
+impl Defaults {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -72,6 +92,8 @@ pub(crate) struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) size_bytes: Option<u64>,
     pub(crate) parts: Vec<ManifestPart>,
+    #[serde(default, skip_serializing_if = "Defaults::is_empty")]
+    pub(crate) defaults: Defaults,
     /// For the host template: the state of the host that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -95,6 +117,20 @@ pub(crate) enum LayerRef {
 }
 
 impl Manifest {
+    /// A template that is made now.
+    pub(crate) fn new(name: &str, kind: Kind, parts: Vec<ManifestPart>, size_bytes: u64) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.to_owned(),
+            kind,
+            created_unix_ms: unix_ms(),
+            size_bytes: Some(size_bytes),
+            parts,
+            defaults: Defaults::default(),
+            fingerprint: None,
+        }
+    }
+
     /// Reads a manifest and rejects paths that lead out of the store.
     pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let bad = |source| TemplateError::Manifest {
@@ -125,21 +161,17 @@ impl Manifest {
 
     /// The template with its layers found under `layers`.
     pub(crate) fn resolve(self, layers: &Path) -> Template {
-        let part = |part: ManifestPart| Part {
-            target: part.target,
-            key: part.key,
-            layers: part
-                .layers
-                .iter()
-                .map(|layer| layer.resolve(layers))
-                .collect(),
-        };
         Template {
             name: self.name,
             kind: self.kind,
             created_unix_ms: self.created_unix_ms,
             size_bytes: self.size_bytes,
-            parts: self.parts.into_iter().map(part).collect(),
+            defaults: self.defaults,
+            parts: self
+                .parts
+                .into_iter()
+                .map(|part| part.resolve(layers))
+                .collect(),
         }
     }
 
@@ -154,6 +186,16 @@ impl Manifest {
 }
 
 impl ManifestPart {
+    /// The part with its layers found under `layers`.
+    pub(crate) fn resolve(self, layers: &Path) -> Part {
+        let found = self.layers.iter().map(|layer| layer.resolve(layers));
+        Part {
+            layers: found.collect(),
+            target: self.target,
+            key: self.key,
+        }
+    }
+
     fn is_sound(&self) -> bool {
         let plain_target = self.target.is_absolute()
             && self

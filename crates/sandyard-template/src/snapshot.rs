@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::budget::{Budget, Counts, Limits};
 use crate::copy::{Owners, Rules, copy_tree, everything};
 use crate::error::{OperationExt, Result, TemplateError};
-use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
+use crate::manifest::{Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::{Tree, for_each_name};
 use crate::xattr::Origin;
@@ -80,7 +80,11 @@ impl Store {
             base: base.name.clone(),
         };
         let size_bytes = base.size_bytes.unwrap_or(0) + counts.done.bytes;
-        let template = self.publish(name, kind, parts, new_layers, size_bytes, Replace::No)?;
+        let manifest = Manifest {
+            defaults: base.defaults.clone(),
+            ..Manifest::new(name, kind, parts, size_bytes)
+        };
+        let template = self.publish(manifest, new_layers, Replace::No)?;
         Ok((template, counts))
     }
 }

@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 pub use sweep::{SweepOptions, Swept};
 
 use crate::error::{OperationExt, Result, TemplateError};
-use crate::layer::{NewLayer, make_dir, random_suffix};
-use crate::manifest::{FORMAT, Kind, Manifest, ManifestPart, Template};
+use crate::layer::{NewLayer, SharedLayer, make_dir, random_suffix};
+use crate::manifest::{Kind, Manifest, Template};
 use crate::name;
 
 /// The templates and layers under one data directory.
@@ -162,29 +162,24 @@ impl Store {
         NewLayer::create(&self.layers, stem)
     }
 
-    /// Makes a template of finished layers. It exists from the rename on.
-    pub(crate) fn publish(
-        &self,
-        name: &str,
-        kind: Kind,
-        parts: Vec<ManifestPart>,
-        new_layers: Vec<NewLayer>,
-        size_bytes: u64,
-        replace: Replace,
-    ) -> Result<Template> {
-        let manifest = Manifest {
-            format: FORMAT,
-            name: name.into(),
-            kind,
-            created_unix_ms: unix_ms(),
-            size_bytes: Some(size_bytes),
-            parts,
-            fingerprint: None,
-        };
-        self.publish_manifest(manifest, new_layers, replace)
+    /// The layer of this name that several templates may share, if there is one.
+    pub(crate) fn shared_layer(&self, id: &str) -> Result<Option<SharedLayer>> {
+        let _locked = self.lock()?;
+        SharedLayer::open(&self.layers.join(id))
     }
 
-    pub(crate) fn publish_manifest(
+    /// Keeps a finished layer under `id`, for every template that has the same one.
+    pub(crate) fn share_layer(&self, layer: NewLayer, id: &str) -> Result<SharedLayer> {
+        if self.durable {
+            // It may be used long before a template is made with it.
+            layer.sync()?;
+        }
+        let _locked = self.lock()?;
+        layer.share(id)
+    }
+
+    /// Makes a template of finished layers. It exists from the rename on.
+    pub(crate) fn publish(
         &self,
         manifest: Manifest,
         new_layers: Vec<NewLayer>,

@@ -203,6 +203,8 @@ fn plan<'a>(ctx: &'a Context, launch: &Launch<'a>) -> InitPlan<'a> {
         },
         agent: AgentConfig {
             tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
+            lasting_env: launch.template.defaults.env.clone(),
+            default_workdir: launch.template.defaults.workdir.clone(),
             env: record.environment(),
             access_token: record.spec.access_token.clone(),
             is_init: true,

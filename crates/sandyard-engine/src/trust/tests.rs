@@ -51,6 +51,7 @@ impl TestEnv {
             name: "t".into(),
             kind: Kind::Imported,
             created_unix_ms: 0,
+            defaults: sandyard_template::Defaults::default(),
             size_bytes: None,
             parts,
         }

@@ -115,6 +115,7 @@ pub(crate) fn make_with_id(
             created_ms: clock::now_ms(),
             started_ms: None,
             reason: None,
+            ending: None,
             limitations: Vec::new(),
         };
         boot(ctx, &dir, &mut record, &mut steps, fault)?;

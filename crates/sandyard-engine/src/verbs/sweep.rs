@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::id_range;
 use crate::layout::SandboxDir;
-use crate::record::{DIED, Record};
+use crate::record::Record;
 use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
@@ -83,7 +83,8 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
             if !record.init.is_some_and(ProcessKey::is_alive) =>
         {
             shut_down(ctx, dir, &mut record)?;
-            record.reason = Some(DIED.to_owned());
+            record.reason = Some(record.reason_of_death());
+            record.ending = None;
             record.become_state(SandboxState::Stopped, dir)
         }
         // An interrupted snapshot or pause may have left it frozen.

@@ -354,3 +354,27 @@ fn a_delete_that_fails_at_any_privileged_call_can_be_repeated() {
         }
     }
 }
+
+#[test]
+fn the_reason_of_a_stop_is_known_from_the_end_of_the_first_process_on() {
+    const REASON: &str = "it wrote more than its disk limit";
+    for mode in MODES {
+        let env = TestEnv::new(mode);
+        let mut has_failed_afterwards = false;
+        for call in 1..=8 {
+            let id = env.create(None).expect("create").id;
+            env.kernel.fail(Failing::Nth(call));
+            let stopped = stop::stop_because(&env.ctx, &id, REASON);
+            env.kernel.fail(Failing::Never);
+            let info = list::inspect(&env.ctx, &id).expect("it is on record");
+            if info.state == SandboxState::Stopped {
+                has_failed_afterwards |= stopped.is_err();
+                assert_eq!(info.reason.as_deref(), Some(REASON), "call {call}");
+            }
+            let info = stop::stop_because(&env.ctx, &id, REASON).expect("stop");
+            assert_eq!(info.reason.as_deref(), Some(REASON), "call {call}");
+            delete::delete(&env.ctx, &id).expect("delete");
+        }
+        assert!(has_failed_afterwards || mode != Mode::Root, "{mode:?}");
+    }
+}

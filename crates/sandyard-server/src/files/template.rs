@@ -26,8 +26,9 @@ pub(super) struct Imported {
 
 /// Import a template
 ///
-/// Creates a template from a tar archive of a root file system, compressed or not and of any size. Requires the scope
-/// `admin`.
+/// Creates a template from a tar archive, compressed or not and of any size. The archive has a root file system, or an image as
+/// `docker save` and OCI tools write them; images share the layers they have in common, and commands get the image's environment
+/// and start in its directory. Requires the scope `admin`.
 #[utoipa::path(
     put, path = "/templates/{name}", tag = "templates",
     params(("name" = String, Path, description = "Name of the new template."), TemplateQuery),

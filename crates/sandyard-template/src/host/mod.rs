@@ -23,8 +23,8 @@ pub(crate) use fingerprint::Fingerprint;
 
 use crate::copy::Owners;
 use crate::error::Result;
-use crate::manifest::{FORMAT, Kind, LayerRef, Manifest, ManifestPart, Template};
-use crate::store::{Replace, Store, unix_ms};
+use crate::manifest::{Kind, LayerRef, Manifest, ManifestPart, Template};
+use crate::store::{Replace, Store};
 
 /// Name of the template made from the host.
 pub const HOST_TEMPLATE: &str = "host";
@@ -134,15 +134,11 @@ impl Store {
             });
         }
         let manifest = Manifest {
-            format: FORMAT,
-            name: HOST_TEMPLATE.to_owned(),
-            kind: Kind::Host,
-            created_unix_ms: unix_ms(),
             size_bytes: None,
-            parts: manifest_parts,
             fingerprint: Some(fingerprint),
+            ..Manifest::new(HOST_TEMPLATE, Kind::Host, manifest_parts, 0)
         };
-        let template = self.publish_manifest(manifest, layers, Replace::Yes)?;
+        let template = self.publish(manifest, layers, Replace::Yes)?;
         fingerprint::stamp(&self.templates_dir().join(".host-checked"));
         fingerprint::stamp(&self.templates_dir().join(".host-seen"));
         Ok(template)

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! reader ─▶ decompress ─▶ tar (header, pax) ─▶ unpack ─▶ layer ─▶ required_files ─▶ published
+//!                                    (an image) ─────▶ image ─▶
 //! directory ──────────────────────────────────▶ tree ──▶
 //! ```
 //! Archives may be hostile: names and links always resolve inside the layer, sizes are bounded, and a failure leaves
@@ -9,6 +10,7 @@
 
 mod decompress;
 mod header;
+mod image;
 mod pax;
 mod required_files;
 mod tar;
@@ -23,9 +25,11 @@ use std::path::{Path, PathBuf};
 use crate::budget::{Budget, Counts, Limits, Progress};
 use crate::copy::Owners;
 use crate::error::Result;
-use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
+use crate::manifest::{Kind, LayerRef, Manifest, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::Tree;
+use required_files::Requirements;
+use unpack::Content;
 
 /// How to import.
 pub struct ImportOptions<'a> {
@@ -57,6 +61,16 @@ impl ImportOptions<'_> {
     }
 }
 
+impl ImportOptions<'_> {
+    fn requirements(&self) -> Requirements<'_> {
+        Requirements {
+            owners: self.owners,
+            user: self.add_user,
+            shim: self.shim_program.as_deref(),
+        }
+    }
+}
+
 impl fmt::Debug for ImportOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ImportOptions")
@@ -80,7 +94,8 @@ pub struct Imported {
 }
 
 impl Store {
-    /// Makes template `name` of the directory tree at `dir`. Other file systems mounted in it are left out.
+    /// Makes template `name` of the directory tree at `dir`: a root file system or an image in OCI's layout. Other file systems
+    /// mounted in it are left out.
     ///
     /// # Errors
     /// By name ([`TemplateError::BadName`](crate::TemplateError::BadName), [`TemplateError::Exists`](crate::TemplateError::Exists)), size ([`TemplateError::LimitExceeded`](crate::TemplateError::LimitExceeded)) or what
@@ -98,7 +113,8 @@ impl Store {
         })
     }
 
-    /// Makes template `name` of a tar archive: plain, or compressed with gzip, zstd or xz, whatever its name says.
+    /// Makes template `name` of a tar archive: plain, or compressed with gzip, zstd or xz, whatever its name says. The archive has
+    /// a root file system or an image, as `docker save` and OCI tools write them.
     ///
     /// # Errors
     /// As of [`Store::import_tree`], and [`TemplateError::BadArchive`](crate::TemplateError::BadArchive).
@@ -112,14 +128,15 @@ impl Store {
         self.import(name, options, |root, budget| {
             let mut plain = decompress::open(reader)?;
             let mut archive = tar::Archive::new(&mut plain);
-            unpack::unpack(&mut archive, root, owners, budget)
+            unpack::unpack(&mut archive, Content::Files, root, owners, budget)
         })
     }
 
+    /// Makes a template of what `fill` unpacks: of its files, or of the layers that are among them if it is an image.
     fn import(
         &self,
         name: &str,
-        options: ImportOptions<'_>,
+        mut options: ImportOptions<'_>,
         fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<()>,
     ) -> Result<Imported> {
         let replace = if options.replace {
@@ -129,17 +146,15 @@ impl Store {
         };
         self.check_new(name, replace)?;
         let mut ignore = |_| ControlFlow::Continue(());
-        let on_progress = options.on_progress.unwrap_or(&mut ignore);
+        let on_progress = options.on_progress.take().unwrap_or(&mut ignore);
         let mut budget = Budget::new(options.limits, on_progress);
         let layer = self.new_layer(name)?;
         let root = layer.tree()?;
         fill(&root, &mut budget)?;
-        let requirements = required_files::Requirements {
-            owners: options.owners,
-            user: options.add_user,
-            shim: options.shim_program.as_deref(),
-        };
-        required_files::add_required_files(&root, &requirements)?;
+        if image::is_image(&root) {
+            return image::import(self, name, &root, &options, replace, &mut budget);
+        }
+        required_files::add_required_files(&root, None, &options.requirements())?;
         budget.report()?;
         let counts = budget.counts;
         let part = ManifestPart {
@@ -147,15 +162,8 @@ impl Store {
             key: "root".to_owned(),
             layers: vec![LayerRef::Layer(layer.id().to_owned())],
         };
-        let (parts, size_bytes) = (vec![part], counts.done.bytes);
-        let template = self.publish(
-            name,
-            Kind::Imported,
-            parts,
-            vec![layer],
-            size_bytes,
-            replace,
-        )?;
+        let manifest = Manifest::new(name, Kind::Imported, vec![part], counts.done.bytes);
+        let template = self.publish(manifest, vec![layer], replace)?;
         Ok(Imported { template, counts })
     }
 }

@@ -7,6 +7,7 @@ use crate::copy::Owners;
 use crate::error::Result;
 use crate::host::etc::PIP_CONF;
 use crate::host::users::{self, USER};
+use crate::manifest::Template;
 use crate::tree::Tree;
 
 /// Largest account file that is read, in bytes.
@@ -22,9 +23,16 @@ pub(super) struct Requirements<'a> {
     pub(super) shim: Option<&'a Path>,
 }
 
-/// Adds what is missing and does not change what exists.
-pub(super) fn add_required_files(root: &Tree, requirements: &Requirements<'_>) -> Result<()> {
+/// Adds to `root` what is missing there and in the layers `below`, and does not change what exists.
+pub(super) fn add_required_files(
+    root: &Tree,
+    below: Option<&Template>,
+    requirements: &Requirements<'_>,
+) -> Result<()> {
     let mut build = Builder::new(root, requirements.owners);
+    if let Some(template) = below {
+        build = build.above(template);
+    }
     // The engine mounts over these, so they must not be links.
     for path in ["dev", "proc", "sys"] {
         if !build.is_real_dir(path) {

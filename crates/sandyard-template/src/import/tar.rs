@@ -342,7 +342,7 @@ fn ends_early() -> TemplateError {
 }
 
 /// Decompressors report damage as errors of reading; those are the archive's fault, not the system's.
-fn read_error(error: io::Error) -> TemplateError {
+pub(super) fn read_error(error: io::Error) -> TemplateError {
     match error.kind() {
         ErrorKind::InvalidData
         | ErrorKind::InvalidInput

@@ -4,6 +4,7 @@
 //! the layer as its root would see them (`openat2` with `RESOLVE_IN_ROOT`), so links lead where they will lead inside
 //! the sandbox and nowhere else; the last component is made anew, never followed and never opened if it exists.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,15 +21,30 @@ use super::tar::{Archive, Entry, EntryKind};
 use crate::budget::Budget;
 use crate::copy::{Owners, chown_fd, chown_name, set_mtime, set_mtime_name};
 use crate::error::{Result, TemplateError};
+use crate::overlay;
 use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::{Tree, stat_entry};
 use crate::xattr::{self, Origin};
 
 const BUFFER: usize = 256 << 10;
+/// Prefix of names of deleted files in layers of images.
+const DELETED: &[u8] = b".wh.";
+/// After the prefix: all that the layers below have in this directory is deleted.
+const OPAQUE_DIRECTORY: &[u8] = b".wh..opq";
+
+/// What an archive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Files as they are.
+    Files,
+    /// A layer of an image: names with a prefix stand for what is deleted from the layers below.
+    ImageLayer,
+}
 
 /// Unpacks all of `archive` into the empty directory `root`.
 pub(super) fn unpack<R: Read>(
     archive: &mut Archive<R>,
+    content: Content,
     root: &Tree,
     owners: Owners,
     budget: &mut Budget<'_>,
@@ -37,6 +53,7 @@ pub(super) fn unpack<R: Read>(
         root,
         owners,
         budget,
+        deleted: (content == Content::ImageLayer).then(HashSet::new),
         directories: Vec::new(),
         parents: Parents::new(root),
         buffer: vec![0; BUFFER],
@@ -51,6 +68,8 @@ struct Unpacker<'a, 'b> {
     root: &'a Tree,
     owners: Owners,
     budget: &'a mut Budget<'b>,
+    /// In a layer of an image: what it deletes from the layers below.
+    deleted: Option<HashSet<PathBuf>>,
     /// Directories get their modes and times last: a mode could keep us out, and each new entry changes the time.
     directories: Vec<(PathBuf, Entry)>,
     parents: Parents<'a>,
@@ -65,6 +84,9 @@ impl Unpacker<'_, '_> {
             EntryKind::Unknown => self.budget.counts.unknown += 1,
             kind => match split(&entry.path) {
                 Some((parent, name)) => {
+                    if self.deletion(&parent, &name, &entry)? {
+                        return Ok(());
+                    }
                     let target = self
                         .parents
                         .open(parent, name)
@@ -90,7 +112,16 @@ impl Unpacker<'_, '_> {
     ) -> Result<()> {
         if entry.kind == EntryKind::Directory {
             make_directory(target).map_err(|error| failed(&entry, error))?;
-            return self.remember_directory(target.path(), entry);
+            let path = target.path();
+            if self
+                .deleted
+                .as_mut()
+                .is_some_and(|deleted| deleted.remove(&path))
+            {
+                self.make_opaque(&path)
+                    .map_err(|error| failed(&entry, error))?;
+            }
+            return self.remember_directory(path, entry);
         }
         if entry.kind == EntryKind::HardLink {
             return self.hard_link(target, &entry);
@@ -115,6 +146,56 @@ impl Unpacker<'_, '_> {
             .and_then(|()| chmodat(&target.dir, &target.name, mode(&entry), AtFlags::empty()))
             .map_err(|error| failed(&entry, error)),
         }
+    }
+
+    /// Handles the name of a deletion in a layer of an image. Says whether it was one.
+    ///
+    /// Deletions only concern the layers below: what this layer has under such a name stays.
+    fn deletion(&mut self, parent: &Path, name: &OsStr, entry: &Entry) -> Result<bool> {
+        let Some(deleted) = &mut self.deleted else {
+            return Ok(false);
+        };
+        let Some(name) = name.as_bytes().strip_prefix(DELETED) else {
+            return Ok(false);
+        };
+        let failed = |error| failed(entry, error);
+        match name {
+            b"" | b"." | b".." => return Err(TemplateError::archive("a deletion names no file")),
+            OPAQUE_DIRECTORY => {
+                self.parents
+                    .open(parent.to_owned(), OsStr::from_bytes(name).to_owned())
+                    .map_err(failed)?;
+                self.make_opaque(parent).map_err(failed)?;
+            }
+            // Notes of AUFS, where the format comes from.
+            name if name.starts_with(DELETED) => {}
+            name => {
+                let target = self
+                    .parents
+                    .open(parent.to_owned(), OsStr::from_bytes(name).to_owned())
+                    .map_err(failed)?;
+                match stat_entry(&target.dir, &target.name).map_err(failed)? {
+                    None => {
+                        self.budget.remember(target.path().as_os_str().len() + 64)?;
+                        overlay::make_whiteout(&target.dir, &target.name).map_err(failed)?;
+                        deleted.insert(target.path());
+                    }
+                    Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                        self.make_opaque(&target.path()).map_err(failed)?;
+                    }
+                    Some(_) => {}
+                }
+                self.parents.cache(target);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hides what the layers below have in this directory.
+    fn make_opaque(&self, path: &Path) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let dir = self.root.open_in_root(path, flags)?;
+        xattr::set(&dir, OsStr::new(overlay::OPAQUE), b"y").map(drop)
     }
 
     fn file<R: Read>(

@@ -56,11 +56,21 @@ impl Tar {
     }
 
     pub(crate) fn file(&mut self, path: &str, data: &str) -> &mut Self {
+        self.bytes(path, data.as_bytes())
+    }
+
+    pub(crate) fn bytes(&mut self, path: &str, data: &[u8]) -> &mut Self {
         self.add(Entry {
             path: path.as_bytes(),
-            data: data.as_bytes(),
+            data,
             ..Entry::default()
         })
+    }
+
+    /// The archive with the entries of another one after its own.
+    pub(crate) fn append(mut self, other: &Self) -> Self {
+        self.bytes.extend_from_slice(&other.bytes);
+        self
     }
 
     pub(crate) fn dir(&mut self, path: &str, mode: u32) -> &mut Self {

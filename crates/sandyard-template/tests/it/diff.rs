@@ -15,6 +15,7 @@ fn template(layers: &[PathBuf]) -> Template {
         name: "t".into(),
         kind: Kind::Imported,
         created_unix_ms: 0,
+        defaults: Default::default(),
         size_bytes: None,
         parts: vec![
             Part {

@@ -19,6 +19,7 @@ fn template(root: &[PathBuf], usr: &Path) -> Template {
         name: "t".into(),
         kind: Kind::Imported,
         created_unix_ms: 0,
+        defaults: Default::default(),
         size_bytes: None,
         parts: vec![part("/", root), part("/usr", &[usr.to_owned()])],
     }

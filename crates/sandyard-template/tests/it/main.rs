@@ -4,6 +4,7 @@ mod archives;
 mod diff;
 mod host;
 mod hostile;
+mod images;
 mod import;
 mod lookup;
 mod overlay;

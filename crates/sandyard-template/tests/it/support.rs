@@ -1,6 +1,5 @@
 //! What the tests share: a store, real overlay mounts, and re-running as root of a user namespace where not root.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -119,9 +118,16 @@ impl Overlay {
         fs::create_dir_all(&upper).expect("mkdir");
         fs::create_dir_all(&work).expect("mkdir");
         let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).expect("fsopen");
-        let lower: Vec<&OsStr> = layers.iter().map(|layer| layer.as_os_str()).collect();
-        let lower = lower.join(OsStr::new(":"));
-        fsconfig_set_string(&context, "lowerdir", lower.as_os_str()).expect("lowerdir");
+        // By descriptor: an option has at most 255 bytes.
+        let opened = layers
+            .iter()
+            .map(|layer| fs::File::open(layer).expect("open layer"));
+        let opened: Vec<_> = opened.collect();
+        let lower = opened
+            .iter()
+            .map(|layer| format!("/proc/self/fd/{}", layer.as_raw_fd()));
+        let lower = lower.collect::<Vec<_>>().join(":");
+        fsconfig_set_string(&context, "lowerdir", lower.as_str()).expect("lowerdir");
         fsconfig_set_string(&context, "upperdir", upper.as_os_str()).expect("upperdir");
         fsconfig_set_string(&context, "workdir", work.as_os_str()).expect("workdir");
         fsconfig_set_flag(&context, "userxattr").expect("userxattr");

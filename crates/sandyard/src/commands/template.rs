@@ -35,14 +35,14 @@ pub(crate) struct TemplateArgs {
 pub(super) enum TemplateCommand {
     /// List templates
     Ls(Format),
-    /// Create a template from a directory or tar archive with a root file system
+    /// Create a template from a root file system or an image: a directory or a tar archive
     #[command(
-        after_help = "The archive may be compressed with gzip, xz or zstd. Only admins can import templates.
+        after_help = "The archive may be compressed with gzip, xz or zstd. Images are those that `docker save` and OCI tools write. Only admins can import templates.
 
 Examples:
   templates/debian -o debian.tar.zst
   sandyard template import debian debian.tar.zst
-  docker export $(docker create python:3.13) | sandyard template import py -"
+  docker save python:3.13 | sandyard template import py -"
     )]
     Import {
         /// Name of the template
