@@ -66,7 +66,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let url = |name: &str| format!("sqlite://{}", at(name).display());
-        let store = Store::connect(&url("one.db")).await.unwrap();
+        let store = Store::open(&url("one.db")).await.unwrap();
         store.check_write().await.unwrap();
         let file = sqlite_file(&url("one.db")).unwrap().unwrap();
         copy_sqlite(&file, &at("two.db")).await.unwrap();
@@ -76,7 +76,7 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        let copy = Store::connect(&url("two.db")).await.unwrap();
+        let copy = Store::open(&url("two.db")).await.unwrap();
         copy.check_write().await.unwrap();
         assert_eq!(sqlite_file("postgres://host/db").unwrap(), None);
     }
