@@ -12,11 +12,11 @@ pub(super) const SECTION: Section = Section {
             .default("true")
             .doc("Whether E2B's API has a listener of its own. Without one it is available below `/e2b` and at `api.<server.domain>`."),
         Setting::new("e2b.host", Kind::Addresses)
-            .doc("IP addresses of the listener. An address other than loopback means that other machines can reach the server.")
+            .doc("IP addresses of the listener for E2B's clients. An address other than loopback means that other machines can reach the server.")
             .when_unset("the addresses of `server.host`")
             .example("127.0.0.1"),
         Setting::new("e2b.port", Kind::Integer(0, 65_535))
-            .doc("Port of the listener. 0 selects a free port. If this is not set and the default port is in use, the server starts without this \
+            .doc("Port of the listener for E2B's clients. 0 selects a free port. If this is not set and the default port is in use, the server starts without this \
              listener and logs that.")
             .flag("--e2b-port")
             .when_unset("`server.port` + 1")

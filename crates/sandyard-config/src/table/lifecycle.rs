@@ -29,7 +29,7 @@ pub(super) const SECTION: Section = Section {
         Setting::new("lifecycle.orphan_grace", Kind::Duration(1, DAY))
             .default("300")
             .doc("How long the server waits before it removes an orphaned instance: one of a sandbox that was deleted, or created at another \
-             provider. It never removes instances that the database does not know; `sandyard provider unknown` lists them.")
+             provider. It never removes instances that the database does not know; `sandyard provider orphans` lists them.")
             .former_key("lifecycle.stranger_grace"),
         Setting::new("lifecycle.history_retention", Kind::Duration(HOUR, 3650 * DAY))
             .default("30d")

@@ -78,7 +78,7 @@ fn run_mkfs(image: &Path, content: &Path) -> Result<()> {
 }
 
 /// Copies a sparse file. Shares its blocks where the file system can.
-pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     let source = File::open(from)?;
     let target = OpenOptions::new()
         .create_new(true)
@@ -122,4 +122,26 @@ fn copy_range(source: &File, target: &File, start: u64, end: u64) -> io::Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_same_content_and_holes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let file = File::create(&from).unwrap();
+        file.set_len(64 << 20).unwrap();
+        file.write_all_at(b"begin", 0).unwrap();
+        file.write_all_at(&[7; 3 << 20], 10 << 20).unwrap();
+        file.write_all_at(b"late", (64 << 20) - 4).unwrap();
+        copy_sparse(&from, &to).unwrap();
+        assert!(fs::read(&from).unwrap() == fs::read(&to).unwrap());
+        assert!(fs::metadata(&to).unwrap().blocks() * 512 < 8 << 20);
+        assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o600);
+    }
 }

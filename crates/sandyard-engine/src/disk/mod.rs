@@ -20,7 +20,7 @@ mod usage;
 
 pub(crate) use check::Mounted;
 pub(crate) use check::mount as mount_checked;
-pub(crate) use image::format;
+pub(crate) use image::{copy_sparse, format};
 pub(crate) use space::{
     Space, check_free_space, check_free_space_for, check_space_to_start, dirty_limit,
     is_nearly_full,

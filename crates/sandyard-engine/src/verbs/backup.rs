@@ -4,14 +4,12 @@
 //! system that changes meanwhile would be damaged in the copy. A crash before the thaw leaves a sandbox frozen but on record as
 //! running; a sweep thaws it.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::fs::{SeekFrom, ioctl_ficlone, seek, syncfs};
-use rustix::io::Errno;
+use rustix::fs::syncfs;
 use sandyard_core::{SandboxId, SandboxState};
 
 use super::volume::users_of;
@@ -25,8 +23,6 @@ use crate::volume::{self, VolumeDir, image_in};
 
 /// How often the users of a volume may change while they are locked.
 const ATTEMPTS: usize = 5;
-/// Bytes that are copied at once.
-const PIECE: usize = 1 << 20;
 
 /// Copies a sandbox's record, as that of a stopped one, and its disk. Returns for how many milliseconds it was frozen.
 pub(crate) fn sandbox(ctx: &Context, id: &SandboxId) -> Result<usize> {
@@ -129,62 +125,11 @@ fn flush_and_copy(disk: &OpenDisk, image: &Path, to: &Path) -> Result<()> {
     let root = disk.path();
     let flushed = File::open(&root).and_then(|root| Ok(syncfs(root)?));
     flushed.operation("write out", image.display())?;
-    if let Err(error) = copy_sparse(image, to) {
+    // One that a crash has left.
+    let _ = fs::remove_file(to);
+    let copied = disk::copy_sparse(image, to);
+    if copied.is_err() {
         let _ = fs::remove_file(to);
-        return Ok(Err(error).operation("copy", image.display())?);
     }
-    Ok(())
-}
-
-/// Copies a file with its holes; on file systems that share blocks between files, nothing is copied.
-fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
-    let source = File::open(from)?;
-    let mut options = OpenOptions::new();
-    let copy = options.create(true).truncate(true).write(true).mode(0o600);
-    let copy = copy.open(to)?;
-    if ioctl_ficlone(&copy, &source).is_ok() {
-        return Ok(());
-    }
-    let size = source.metadata()?.len();
-    copy.set_len(size)?;
-    let mut piece = vec![0; PIECE];
-    let mut at = 0;
-    while at < size {
-        let mut start = match seek(&source, SeekFrom::Data(at)) {
-            Ok(start) => start,
-            // No data behind this.
-            Err(Errno::NXIO) => break,
-            Err(error) => return Err(error.into()),
-        };
-        at = seek(&source, SeekFrom::Hole(start))?;
-        while start < at {
-            let length = PIECE.min((at - start) as usize);
-            source.read_exact_at(&mut piece[..length], start)?;
-            copy.write_all_at(&piece[..length], start)?;
-            start += length as u64;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn a_copy_has_the_same_content_and_holes() {
-        let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-        let file = File::create(&from).unwrap();
-        file.set_len(64 << 20).unwrap();
-        file.write_all_at(b"begin", 0).unwrap();
-        file.write_all_at(&[7; 3 * PIECE], 10 << 20).unwrap();
-        file.write_all_at(b"late", (64 << 20) - 4).unwrap();
-        copy_sparse(&from, &to).unwrap();
-        assert!(fs::read(&from).unwrap() == fs::read(&to).unwrap());
-        assert!(fs::metadata(&to).unwrap().blocks() * 512 < 8 << 20);
-        assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o600);
-    }
+    Ok(copied.operation("copy", image.display())?)
 }

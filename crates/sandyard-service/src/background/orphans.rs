@@ -128,8 +128,8 @@ impl Service {
             sandbox.id = sandbox_id,
             provider = info.name,
             "The database does not know an instance of this installation. Was an older database restored, or does another server \
-             run as the same installation? The instance is left alone. `sandyard provider unknown` lists all unknown instances; \
-             `sandyard provider unknown --rm {}` removes this one",
+             run as the same installation? The instance is left alone. `sandyard provider orphans` lists all unknown instances; \
+             `sandyard provider orphans --rm {}` removes this one",
             instance.id
         );
     }

@@ -15,9 +15,10 @@ pub(crate) enum ProviderCommand {
     Ls(Format),
     /// List orphans: instances at the providers that the server's database does not know
     #[command(
+        alias = "unknown",
         after_help = "Orphans appear when an older backup of the database is restored. The server never removes them automatically."
     )]
-    Unknown {
+    Orphans {
         #[command(flatten)]
         format: Format,
         /// Delete this orphan and its files
@@ -46,12 +47,12 @@ pub(crate) async fn provider(
                 ]
             })
         }
-        ProviderCommand::Unknown { rm: Some(id), .. } => {
+        ProviderCommand::Orphans { rm: Some(id), .. } => {
             client.delete_unknown_instance(&id).await?;
             output::line(id);
             Ok(ExitCode::SUCCESS)
         }
-        ProviderCommand::Unknown { format, rm: None } => {
+        ProviderCommand::Orphans { format, rm: None } => {
             let headings = ["ID", "PROVIDER", "STATE", "SANDBOX", "CREATED"];
             let orphans = client.unknown_instances().await?;
             format.print_table(&headings, &orphans, |orphan| {

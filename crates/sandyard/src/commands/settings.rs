@@ -51,13 +51,37 @@ fn argument(setting: &'static Setting, flag: &'static str) -> Arg {
     match setting.kind {
         // A switch needs no value.
         Kind::Switch => argument
-            .value_name("BOOL")
+            .value_name(value_name(Kind::Switch))
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
-        _ => argument.value_name(setting.name().to_uppercase()),
+        kind => argument.value_name(value_name(kind)),
     }
     .action(ArgAction::Set)
+}
+
+/// What a value is, for the help.
+fn value_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Path | Kind::File | Kind::AbsolutePath => "PATH",
+        Kind::Switch => "BOOL",
+        Kind::Integer(..) => "NUMBER",
+        Kind::Duration(..) => "TIME",
+        Kind::Size(..) => "SIZE",
+        Kind::Cores(..) => "CPUS",
+        Kind::Choice(_) => "MODE",
+        Kind::Ports => "PORTS",
+        Kind::Addresses | Kind::NameServers => "ADDRESSES",
+        Kind::Networks => "NETWORKS",
+        Kind::Provider | Kind::Providers => "PROVIDER",
+        Kind::Domain | Kind::Host => "DOMAIN",
+        Kind::HttpUrl | Kind::Url(_) => "URL",
+        Kind::LogFilter => "LEVEL",
+        Kind::Key(_) | Kind::SealingKey => "KEY",
+        Kind::Text | Kind::Targets | Kind::Counts(_) | Kind::Tokens | Kind::ProviderOfEach => {
+            "VALUE"
+        }
+    }
 }
 
 impl Args for SettingFlags {
