@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::sandbox_name;
 use crate::links::Links;
-use crate::middleware::access_log::note_sandbox;
+use crate::noted_sandbox::note_sandbox;
 
 /// A request that the gate has admitted: its caller, and what carries it out.
 #[derive(Clone, Debug)]

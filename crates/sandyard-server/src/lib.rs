@@ -48,6 +48,7 @@ mod metrics;
 mod middleware;
 mod model;
 mod native;
+mod noted_sandbox;
 mod openapi;
 mod operations;
 mod prelude;

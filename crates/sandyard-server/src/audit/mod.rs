@@ -11,8 +11,6 @@ use sandyard_store::Store;
 use sandyard_store::model::NewAuditEntry;
 use tokio::sync::Notify;
 
-use crate::middleware::access_log;
-
 pub(crate) use verb::{agent_verb, verb};
 
 /// Entries waiting to be written; beyond that, the oldest are lost and counted.
@@ -43,7 +41,7 @@ pub(crate) fn note_target(target: &str) {
 /// Notes the sandbox that the request at hand is about, for the access log too.
 pub(crate) fn note_sandbox(id: &str) {
     note_target(id);
-    access_log::note_sandbox(id);
+    crate::noted_sandbox::note_sandbox(id);
 }
 
 /// Runs a request and tells what it was about, as far as was noted.

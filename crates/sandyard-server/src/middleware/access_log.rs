@@ -1,6 +1,5 @@
 //! One line and two metrics for every request. Never its query: there may be a token in it.
 
-use std::cell::RefCell;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
@@ -9,18 +8,10 @@ use axum::response::Response;
 
 use super::gate::CallerName;
 use super::request_id::RequestId;
+use crate::noted_sandbox::with_noted_sandbox;
 
 /// Longest path in a line, for requests that no route answers.
 const MAX_PATH: usize = 120;
-
-tokio::task_local! {
-    static SANDBOX: RefCell<Option<String>>;
-}
-
-/// Notes the sandbox of the request at hand; its id replaces the name in the request. Outside a request nothing happens.
-pub(crate) fn note_sandbox(id: &str) {
-    let _ = SANDBOX.try_with(|cell| *cell.borrow_mut() = Some(id.to_owned()));
-}
 
 /// Logs and counts a request when its answer begins.
 pub(crate) async fn log(request: Request, next: Next) -> Response {
@@ -33,12 +24,7 @@ pub(crate) async fn log(request: Request, next: Next) -> Response {
         None => request.uri().path().chars().take(MAX_PATH).collect(),
     };
     let id = request.extensions().get::<RequestId>().cloned();
-    let (response, sandbox) = SANDBOX
-        .scope(RefCell::default(), async {
-            let response = next.run(request).await;
-            (response, SANDBOX.with(RefCell::take))
-        })
-        .await;
+    let (response, sandbox) = with_noted_sandbox(next.run(request)).await;
     let elapsed = started.elapsed();
     let status = response.status().as_u16();
     let caller = response.extensions().get::<CallerName>();

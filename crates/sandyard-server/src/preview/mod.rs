@@ -39,7 +39,7 @@ use crate::e2b::data::{self, DataPlane};
 use crate::forwarding::{self, dial};
 use crate::links::Links;
 use crate::listen::{Listener, Shutdown};
-use crate::middleware::access_log::note_sandbox;
+use crate::noted_sandbox::note_sandbox;
 use crate::visibility::is_owner_disabled;
 use access::Verdict;
 use error_presenter::ErrorPresenter;

@@ -50,7 +50,7 @@ pub(crate) async fn forward_to_agent(
         Ok(_) => return sandbox_response(id, &Outcome::NotFound),
         Err(error) => return sandbox_response(id, &unavailable(&error)),
     };
-    crate::middleware::access_log::note_sandbox(sandbox.id.as_str());
+    crate::noted_sandbox::note_sandbox(sandbox.id.as_str());
     if !is_public(parts.uri.path()) {
         return response::plain(StatusCode::NOT_FOUND, "no such route");
     }
