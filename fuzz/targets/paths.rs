@@ -19,6 +19,13 @@ mod user {
     }
 }
 
+/// As much of the agent's as a path needs.
+mod workdir {
+    pub(crate) fn common(_: &crate::settings::Settings, _: &crate::user::Account) -> Option<std::path::PathBuf> {
+        None
+    }
+}
+
 use std::path::Component;
 
 use libfuzzer_sys::fuzz_target;

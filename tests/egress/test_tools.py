@@ -114,11 +114,12 @@ def test_npm_installs(registries):
 
 
 def test_apt_downloads(registries):
-    """As root inside, with folders of its own: lists of packages, and one package."""
+    """As root inside, with folders of its own: lists of packages, and one package. Before the real program the template has one that
+    says why it cannot add to the host."""
     options = host_clients.apt_options(registries)
-    update = f"apt-get {options} -q update"
+    update = f"/usr/bin/apt-get {options} -q update"
     host_clients.run(registries, f"mkdir -p {{place}}/lists/partial {{place}}/archives/partial && {update}", user="root")
-    command = f"cd {{place}} && apt-get {options} -q download hostname && ls *.deb"
+    command = f"cd {{place}} && /usr/bin/apt-get {options} -q download hostname && ls *.deb"
     host_clients.run(registries, command, user="root")
     assert "hostname_" in registries.output("ls /tmp/place/*.deb", user="root")
 
