@@ -100,6 +100,16 @@ class DockerApi:
             for part in response.iter_bytes(1 << 20):
                 file.write(part)
 
+    def push_image(self, name, registry):
+        """Sends an image to a registry."""
+        pushed = f"{registry.address}/{name}"
+        repository, _, tag = pushed.rpartition(":")
+        self.call("POST", f"/images/{name}/tag", params={"repo": repository, "tag": tag})
+        response = self._http.post(f"/images/{repository}/push", params={"tag": tag}, headers=registry.push_header())
+        self.remove_image(pushed)
+        assert response.status_code == 200 and "errorDetail" not in response.text, response.text[-1000:]
+        return pushed
+
     def remove_image(self, name):
         self.call("DELETE", f"/images/{name}")
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::archive::pack_root;
 use super::super::lifecycle::apply_to_each;
-use super::super::template::TemplateCommand;
+use super::super::template::{TemplateCommand, pull};
 use crate::global::Global;
 use crate::output::Cell;
 
@@ -48,6 +48,20 @@ pub(in crate::commands) async fn template(
                 Ok((json!({ "name": name }), name.to_owned()))
             })
             .await
+        }
+        TemplateCommand::Pull {
+            image,
+            name,
+            plain_http,
+            format,
+        } => {
+            let (registry, image) = pull::find(&image, plain_http).await?;
+            let name = name.unwrap_or_else(|| image.template_name());
+            let (archive, download) = image.archive(registry);
+            let template = engine.import_template(&name, archive, show_progress).await;
+            clear_progress();
+            let template = pull::outcome(template, download).await?;
+            format.print(&template, &template.name)
         }
         TemplateCommand::Import {
             name,

@@ -1,5 +1,8 @@
 //! `sandyard template`.
 
+mod credentials;
+pub(super) mod pull;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,6 +52,26 @@ Examples:
         name: String,
         /// Directory or archive; - reads an archive from standard input
         source: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Create a template from an image of a registry, such as docker.io, ghcr.io or your own
+    #[command(
+        after_help = "Accounts are those of `docker login`. Registries at loopback addresses speak plain HTTP. Only admins can create templates.
+
+Examples:
+  sandyard template pull python:3.13-slim
+  sandyard create --template python-3.13-slim
+  sandyard template pull ghcr.io/acme/app:1.2 app"
+    )]
+    Pull {
+        /// Image, with a tag or digest
+        image: String,
+        /// Name of the template [default: name and tag of the image, like python-3.13-slim]
+        name: Option<String>,
+        /// Use HTTP without TLS
+        #[arg(long)]
+        plain_http: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -104,6 +127,15 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
             })
             .await
         }
+        TemplateCommand::Pull {
+            image,
+            name,
+            plain_http,
+            format,
+        } => {
+            let template = pull_image(&client, provider, &image, name, plain_http).await?;
+            format.print(&template, &template.name)
+        }
         TemplateCommand::Import {
             name,
             source,
@@ -113,6 +145,23 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
             format.print(&template, &template.name)
         }
     }
+}
+
+/// Sends an image from its registry to the server.
+async fn pull_image(
+    client: &Client,
+    provider: Option<&str>,
+    image: &str,
+    name: Option<String>,
+    is_plain: bool,
+) -> anyhow::Result<Template> {
+    let (registry, image) = pull::find(image, is_plain).await?;
+    let name = name.unwrap_or_else(|| image.template_name());
+    let size = image.size_bytes();
+    let (archive, download) = image.archive(registry);
+    let archive = with_progress(archive, Some(size));
+    let imported = client.import_template_to(provider, &name, archive).await;
+    pull::outcome(imported, download).await
 }
 
 async fn import(
